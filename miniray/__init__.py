@@ -7,7 +7,6 @@ so a program that imports miniray without using it pays next to nothing.
 """
 
 import importlib as _importlib
-import typing as _typing
 
 from ._version import (
     __ray_commit__ as __commit__,  # noqa: F401
@@ -15,8 +14,10 @@ from ._version import (
     __version__ as __version__,
 )
 
-if _typing.TYPE_CHECKING:
+TYPE_CHECKING = False
+if TYPE_CHECKING:
     import logging
+    from typing import Any
 
     from . import actor, cloudpickle, exceptions, ids, runtime_env, telemetry, types, util
     from ._raylet import Language
@@ -133,7 +134,7 @@ _MODULES = frozenset(
 )
 
 
-def __getattr__(name: str) -> _typing.Any:
+def __getattr__(name: str) -> "Any":
     if name == "logger":  # under Ray's name, which programs also pass to getLogger; it has no handler here
         return _importlib.import_module("logging").getLogger("ray")
     if name in _MODULES:

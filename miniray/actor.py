@@ -7,7 +7,6 @@ of options, and a `MethodInfo` one method. So a call through a handle only looks
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Generic, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from .actor_handle import (
@@ -18,9 +17,11 @@ from .actor_handle import (
     find as find,
     weak_handle as weak_handle,
 )
+from .generics import Generic, TypeVar
 from .options import at_call, when_given
 from .options.known_options import ACTOR_OPTIONS
 from .options.resources import actor_resources
+from .core.actor_manager import NameTaken
 from .core.records import ACTOR_CREATION_TASK, ActorRecord, TaskSpec
 from .exceptions import ActorAlreadyExistsError
 from .remote_function import export
@@ -36,8 +37,14 @@ from .calls.actor_classes import ClassInfo, modify_class
 from .calls.placement import captures_children, scheduling_class
 from .options.signatures import is_generator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, overload
+else:
+    from .generics import overload
+
 T = TypeVar("T")  # the plain class
-Method = TypeVar("Method", bound=Callable[..., Any])
+Method = TypeVar("Method", bound="Callable[..., Any]")
 _new_ref = object.__new__
 ASYNC_CONCURRENCY = 1000  # Ray: DEFAULT_MAX_CONCURRENCY_ASYNC
 
@@ -146,8 +153,6 @@ class ActorVariant(Generic[T]):
             meta=template,
             options=given,
         )
-        from .core.actor_manager import NameTaken  # not at the top: the core is imported when a session starts
-
         try:
             runtime.create_actor(actor, spec, args, kwargs)
         except NameTaken:

@@ -7,11 +7,11 @@ the specification of its method.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Generic, TypeVar
 
 from .calls.actor_classes import ClassInfo, MethodInfo, undeclared_group
 from .core.records import ACTOR_TASK, ENDED, ActorRecord, ObjectRecord, TaskSpec
 from .exceptions import PendingCallsLimitExceeded
+from .generics import Generic, TypeVar
 from .ids import ActorID
 from .object_ref import ObjectRef, dropped, pin, refs_of
 from .options import at_call, when_given
@@ -21,6 +21,10 @@ from .process.context import running
 from .runtime.runtime import Runtime
 from .values.pickler import reduces
 from .values.serialization import contain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 T = TypeVar("T")  # the plain class
 _new = object.__new__

@@ -5,21 +5,8 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    AsyncIterator,
-    Callable,
-    Iterable,
-    Iterator,
-    Protocol,
-    Sequence,
-    TypeVar,
-    overload,
-)
+from types import FunctionType
 
-from .actor import ActorClass, ActorHandle, find, make_actor_class
 from .calls.wait import wait as wait, whole_milliseconds
 from .core.records import ACTOR_TASK, ENDED, ObjectRecord, amounts
 from .exceptions import ActorHandleNotFoundError, GetTimeoutError
@@ -30,7 +17,6 @@ from .process import context, replaced
 from .process.worker_process import caller
 from .remote_function import RemoteFunction
 from .runtime.runtime import Runtime
-from .runtime_context import gpu_ids
 from .session import (
     RayContext as RayContext,
     init as init,
@@ -40,10 +26,15 @@ from .session import (
 )
 
 _new = object.__new__
-T = TypeVar("T")
-R = TypeVar("R")
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Protocol, Sequence, TypeVar, overload
+
+    from .actor import ActorClass, ActorHandle
+
+    T = TypeVar("T")
+    R = TypeVar("R")
     Yielding = Callable[..., Iterator[Any] | AsyncIterator[Any]]
     Streaming = RemoteFunction[ObjectRefGenerator]
 
@@ -67,6 +58,8 @@ if TYPE_CHECKING:
         """The type of `remote(num_returns=...)`. What `.remote()` then returns depends on a value, so it is Any."""
 
         def __call__(self, function: Callable[..., Any], /) -> RemoteFunction[Any]: ...
+else:
+    from .generics import overload
 
 
 # ---------------------------------------------------------------- remote, get, put
@@ -123,9 +116,11 @@ def remote(*args: Any, **kwargs: Any) -> Any:
 
 def _make_remote(decorated: Any, options: dict[str, Any] | None) -> Any:
     # A guard stands in for a function of the standard library, such as os._exit, which is built in and so refused.
-    if inspect.isfunction(decorated) and not replaced.is_guard(decorated):
+    if isinstance(decorated, FunctionType) and not replaced.is_guard(decorated):
         return RemoteFunction(decorated, options)
-    if inspect.isclass(decorated):
+    if isinstance(decorated, type):
+        from .actor import make_actor_class  # only for a program with actors
+
         return make_actor_class(decorated, options)
     if not hasattr(decorated, "__module__"):  # the classes of these errors are Ray's
         raise AttributeError(f"@remote is for functions and classes, and {decorated!r} is neither")
@@ -192,10 +187,10 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
             f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef "
             "or a list of ObjectRefs."
         )
-    for ref in object_refs:
-        if type(ref) is not ObjectRef:
-            raise TypeError(f"Attempting to call `get` on the value {ref}, which is not an ray.ObjectRef.")
-    records = [ref._record for ref in object_refs]
+    records = [ref._record for ref in object_refs if type(ref) is ObjectRef]
+    if len(records) != len(object_refs):
+        ref = next(ref for ref in object_refs if type(ref) is not ObjectRef)
+        raise TypeError(f"Attempting to call `get` on the value {ref}, which is not an ray.ObjectRef.")
     if timeout is not None and records:
         timeout = _seconds(timeout)
     values = runtime.get(records, timeout)
@@ -269,6 +264,8 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     if namespace is not None:
         _check_namespace(namespace)
     check_encodes(name if isinstance(name, str) else None, namespace)
+    from .actor import find
+
     handle = find(runtime, name, namespace or runtime.options["namespace"], weak=True)
     if handle is None:
         raise ValueError(
@@ -295,6 +292,8 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     Raises ValueError for anything but an actor handle; ActorHandleNotFoundError for a handle of a session that has
     ended.
     """
+    from .actor import ActorHandle
+
     runtime = session_or_start()
     if not isinstance(actor, ActorHandle):
         raise ValueError(f"ray.kill() only supported for actors. For tasks, try ray.cancel(). Got: {type(actor)}.")
@@ -343,6 +342,8 @@ def get_gpu_ids() -> list[int] | list[str]:
 
     They are indices; strings if CUDA_VISIBLE_DEVICES was set when the session started.
     """
+    from .runtime_context import gpu_ids
+
     session_or_start()
     return gpu_ids()
 

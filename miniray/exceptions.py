@@ -16,15 +16,14 @@ Most classes hold only a text. Two things need more:
 from __future__ import annotations
 
 import builtins
-import logging
 import os
 import weakref
-from dataclasses import dataclass
-from typing import Any
 
 from .ids import ActorID
 
-logger = logging.getLogger(__name__)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # The frames of util/ stay in a traceback: its classes (pools, queues) are written as user code, and help the reader.
@@ -123,7 +122,9 @@ class RayTaskError(RayError):
         try:
             return self.make_dual_exception_instance()
         except Exception as problem:
-            logger.warning(
+            import logging  # only for the warning
+
+            logging.getLogger(__name__).warning(
                 "The error of %s is raised as a plain RayTaskError, which `except %s` does not catch, because no "
                 "class can be derived from %r (%s). The exception is in the attribute `cause`.",
                 self.function_name,
@@ -365,22 +366,35 @@ class RayActorError(RayError):
         return self._actor_init_failed
 
 
-@dataclass
 class ActorDiedErrorContext:
     """What is known about the death of an actor whose constructor did not raise. Ray: common.proto, same name.
 
     actor_id: hex. error_message: the cause, and what to do. Empty fields are left out of the text.
     """
 
-    actor_id: str
-    class_name: str
-    error_message: str
-    name: str = ""
-    ray_namespace: str = ""
-    pid: int = 0
-    node_ip_address: str = ""
-    never_started: bool = False
-    preempted: bool = False
+    def __init__(
+        self,
+        actor_id: str,
+        class_name: str,
+        error_message: str,
+        name: str = "",
+        ray_namespace: str = "",
+        pid: int = 0,
+        node_ip_address: str = "",
+        never_started: bool = False,
+        preempted: bool = False,
+    ):
+        self.actor_id, self.class_name, self.error_message, self.name = actor_id, class_name, error_message, name
+        self.ray_namespace, self.pid, self.node_ip_address = ray_namespace, pid, node_ip_address
+        self.never_started, self.preempted = never_started, preempted
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if type(other) is type(self) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
 class ActorDiedError(RayActorError):

@@ -12,14 +12,17 @@ Nothing here is random, so a program gets the same ids in each run. Ray: src/ray
 from __future__ import annotations
 
 from os import urandom
-from typing import TypeVar
 
 JOB_HEX = "01000000"  # one driver, so one job
 _NO_ACTOR = "f" * 24
 ObjectIDBytes = 28
 INDEX_BITS = 32  # an object's number is its task's number followed by the return index in this many bits
 
-ID = TypeVar("ID", bound="BaseID")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    ID = TypeVar("ID", bound="BaseID")
 
 
 class BaseID:

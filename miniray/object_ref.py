@@ -8,28 +8,27 @@ that enters the runtime drains the queue and counts. Ray: includes/object_ref.px
 from __future__ import annotations
 
 import contextlib
-import contextvars
-import copy
 import os
 import weakref
-import zlib
 from collections import deque
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Generic, Iterator, TypeVar
+from contextvars import Context, copy_context
 
 from .core.cluster import Cluster
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
 from .exceptions import OufOfBandObjectRefSerializationException
+from .generics import Generic, TypeVar
 from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
 from .process import context
 from .runtime.runtime import Runtime
-from .process.context import running
 from .process.worker_process import caller
 from .values.pickler import reduces
 from .values.serialization import contain
 
-if TYPE_CHECKING:  # asyncio takes as long to import as all of miniray, so only a program that awaits imports it
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # a program that awaits imports asyncio, which takes as long as all of miniray
     import asyncio
     import concurrent.futures
+    from typing import Any, AsyncIterator, Callable, Generator, Iterator
 
 T = TypeVar("T", covariant=True)  # the class of the value
 dropped: deque[Any] = deque()  # no lock: deque.append and popleft are atomic, also without the GIL
@@ -127,7 +126,9 @@ class ObjectRef(Generic[T]):
 
     def redis_shard_hash(self) -> int:
         """A hash of the id; the same in every run."""
-        return zlib.crc32(self.binary())
+        from zlib import crc32
+
+        return crc32(self.binary())
 
     def tensor_transport(self) -> None:
         """Always None: tensors are sent like all other values."""
@@ -142,7 +143,7 @@ class ObjectRef(Generic[T]):
         import concurrent.futures
 
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
-        runtime = running()
+        runtime = context.running()
 
         def done() -> None:
             if not future.set_running_or_notify_cancel():  # the program has cancelled the future
@@ -166,7 +167,7 @@ class ObjectRef(Generic[T]):
 
         loop = asyncio.get_event_loop()
         future = loop.create_future()
-        runtime, record = running(), self._record
+        runtime, record = context.running(), self._record
 
         def deliver() -> None:
             if future.done():  # cancelled, for example by asyncio.wait_for
@@ -187,7 +188,7 @@ class ObjectRef(Generic[T]):
         if record.status is READY or record.status is FAILED or record.status is ENDED:
             deliver()
             return future
-        copied = contextvars.copy_context()
+        copied = copy_context()
 
         def done() -> None:
             _call_soon(loop, deliver, copied)
@@ -198,7 +199,7 @@ class ObjectRef(Generic[T]):
     def _on_completed(self, callback: Callable[[Any], object]) -> None:
         """Call `callback` with the value, or with the error, as soon as there is one. Raises RuntimeError without a
         session."""
-        runtime = running()
+        runtime = context.running()
 
         def done() -> None:
             try:
@@ -263,10 +264,9 @@ def out_of_band_is_refused() -> bool:
 
 def pin(record: ObjectRecord, reference: Any) -> None:
     """Keep a reference, or a handle, for the life of the worker that runs this, or of the session on the driver. As in
-    Ray, this is done when the program has pickled it with `ray.cloudpickle`. record: of its object.
-
-    If the object belongs to the worker itself, it loses its value when the worker dies; its record is kept until the
-    session ends, so that a reference loaded later raises OwnerDiedError.
+    Ray, this is done when the program has pickled it with `ray.cloudpickle`. record: of its object. If the object
+    belongs to the worker itself, it loses its value when the worker dies; its record is kept until the session ends, so
+    that a reference loaded later raises OwnerDiedError.
     """
     runtime, execution = context.session, caller()
     if runtime is None or runtime.closed:
@@ -277,7 +277,7 @@ def pin(record: ObjectRecord, reference: Any) -> None:
         if owner is not execution.worker:
             pinned = execution.space.pinned
     if record.number not in pinned:
-        pinned[record.number] = copy.copy(reference)
+        pinned[record.number] = reference.__copy__()
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
@@ -303,7 +303,7 @@ class _Subscription:
         return f"ObjectRef({self.record.hex})" + (f" of {task.spec.name}" if task is not None else "")
 
 
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: contextvars.Context) -> None:
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: Context) -> None:
     try:
         loop.call_soon_threadsafe(callback, context=context)
     except RuntimeError:
@@ -424,7 +424,7 @@ class ObjectRefGenerator:
         return self
 
     def __next__(self) -> ObjectRef[Any]:
-        runtime = running()
+        runtime = context.running()
         while True:
             ref = self._take(runtime)
             if ref is not None:
@@ -435,7 +435,7 @@ class ObjectRefGenerator:
         """`next` with a time limit; after it, the nil reference. Ray's libraries call this name."""
         if timeout_s is None:
             return next(self)
-        runtime = running()
+        runtime = context.running()
         ref = self._take(runtime)
         if ref is None:
             if timeout_s < 0:
@@ -448,7 +448,7 @@ class ObjectRefGenerator:
         """`anext` with a time limit; after it, the nil reference. Ray's libraries call this name."""
         import asyncio
 
-        runtime = running()
+        runtime = context.running()
         try:
             ref = self._take(runtime)
             if ref is None:
@@ -479,7 +479,7 @@ class ObjectRefGenerator:
         return self
 
     async def __anext__(self) -> ObjectRef[Any]:
-        runtime = running()
+        runtime = context.running()
         while True:
             try:
                 ref = self._take(runtime)
@@ -495,7 +495,7 @@ class ObjectRefGenerator:
 
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        copied = contextvars.copy_context()
+        copied = copy_context()
 
         def deliver() -> None:
             if not future.done():

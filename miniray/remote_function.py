@@ -8,10 +8,9 @@ has a variant with the decorator's options.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable, Generic, TypeVar, overload
 
+from .generics import Generic, TypeVar
 from .options import at_call, when_given
 from .options.known_options import TASK_OPTIONS
 from .options.resources import requested_resources
@@ -23,7 +22,13 @@ from .runtime.runtime import Runtime
 from .session import session_or_start
 from .calls.definitions import Capture
 from .calls.placement import captures_children, depends_on_caller, scheduling_class
-from .options.signatures import checker, is_generator
+from .options.signatures import checker, is_coroutine_function, is_generator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, overload
+else:
+    from .generics import overload
 
 _new_ref = object.__new__
 DEFAULT_MAX_RETRIES = 3  # Ray: task_max_retries
@@ -165,7 +170,7 @@ class Variant(Generic[Refs]):
         return export(self, _rebuild_variant, (self._source.function, self._given))
 
 
-class Decorated(Variant[Any]):
+class Decorated(Variant["Any"]):
     """A variant of a function with a decorator of its calls (`Source.decorate`), which changes their arguments or their
     results. Libraries of Ray's have such functions."""
 
@@ -221,7 +226,7 @@ class RemoteFunction(Generic[Refs]):
     __slots__ = ("remote", "_variant", "__dict__", "__weakref__")
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any] | None = None):
-        if inspect.iscoroutinefunction(function):
+        if is_coroutine_function(function):
             raise ValueError(
                 f"{function.__name__} is a coroutine function: 'async def' cannot be a task. Make it a method of an "
                 "actor, or a plain function that calls asyncio.run."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from .actor import ActorHandle, weak_handle
 from .core.records import ACCELERATORS, amounts
@@ -16,6 +15,10 @@ from .runtime_env import RuntimeEnv
 from .runtime.runtime import Runtime
 from .session import session_or_start
 from .calls.placement import captures, lease_in_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class RuntimeContext:

@@ -7,14 +7,16 @@ state tables show it. Ray: ray.runtime_env.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-from typing import Any, Callable
+import sys
 
 from .options import runtime_env_fields as fields
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
-class RuntimeEnvConfig(dict[str, Any]):
+
+class RuntimeEnvConfig(dict[str, "Any"]):
     """How an environment is set up. setup_timeout_seconds: above 0, or -1 for no limit; otherwise ValueError."""
 
     known_fields = set(fields.CONFIG)
@@ -37,10 +39,12 @@ class RuntimeEnvConfig(dict[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three fields as a plain dict."""
-        return copy.deepcopy(dict(self))
+        from copy import deepcopy
+
+        return deepcopy(dict(self))
 
 
-class RuntimeEnv(dict[str, Any]):
+class RuntimeEnv(dict[str, "Any"]):
     """The environment that tasks and actors need: `RuntimeEnv(env_vars={"A": "1"}, pip=["requests"])`.
 
     Its keys are the fields that were given and are not empty. `pip=[...]`, or the name of a requirements file, becomes
@@ -108,8 +112,8 @@ class RuntimeEnv(dict[str, Any]):
             super().__setitem__("config", RuntimeEnvConfig(**self["config"]))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            value = dataclasses.asdict(value)
+        if hasattr(type(value), "__dataclass_fields__"):
+            value = sys.modules["dataclasses"].asdict(value)
         kept = fields.field_value(key, value)
         if kept is None and value is not None:
             return  # it asks for nothing
@@ -245,7 +249,9 @@ class RuntimeEnv(dict[str, Any]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a deep copy as a plain dict."""
-        found: dict[str, Any] = copy.deepcopy(dict(self))
+        from copy import deepcopy
+
+        found: dict[str, Any] = deepcopy(dict(self))
         if found.get("config"):
             found["config"] = dict(found["config"])
         return found

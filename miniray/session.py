@@ -6,11 +6,10 @@ The running session itself is in `process.context.session`, where the layers bel
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import threading
-from typing import Any, Callable, Iterator, Mapping
+from collections.abc import Mapping
 
 from ._version import __ray_version__, __version__
 from .exceptions import DeadlockError
@@ -20,12 +19,16 @@ from .observe.logs import session as log_session
 from .options.init_arguments import check_init, refuse_unknown
 from .options.runtime_env_fields import normalised
 from .process import accelerators, context, doorbell, environment, guards, imports, signal_handlers, trace_context
-from .process.context import current
+from .process.context import current, in_turn
 from .process.held_signals import HeldSignals
 from .process.worker_process import caller
 from .runtime.waiting import session_over
 from .runtime.runtime import Runtime
 from .runtime.threaded import ThreadedRuntime
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
 
 MEMORY_SHARE, STORE_SHARE, STORE_MOST = 0.7, 0.3, 200 * 10**9  # Ray: ray_constants.py
 
@@ -34,7 +37,7 @@ clusters: dict[str, Any] = {}  # each `cluster_utils.Cluster` by its address, un
 _starting = threading.RLock()  # held while a session starts or ends: guards every change of `context.session`
 
 
-class RayContext(Mapping[str, Any]):
+class RayContext(Mapping[str, "Any"]):
     """The result of `init`: a context manager that shuts the session down, and facts about it.
 
     `dashboard_url`, `python_version`, `ray_version`, `ray_commit` and `address_info` are attributes. As a mapping, it
@@ -197,7 +200,9 @@ def init(
     }
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
-    with _starting:
+    if context.simulation is not None:
+        context.simulation.must_take_part()
+    with in_turn(_starting), _starting:
         if context.session is not None:
             refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
             if ignore_reinit_error:
@@ -242,7 +247,7 @@ def session_or_start() -> Runtime:
         ending = context.exit_of_the_program()
         if ending is not None:
             raise ending
-        with _starting:
+        with in_turn(_starting), _starting:
             if context.session is None:
                 init()
             runtime = context.session
@@ -258,7 +263,9 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     """
     if caller() is not None:
         return
-    with _starting:
+    if context.simulation is not None and context.session is not None:
+        context.simulation.must_take_part_to_end()
+    with in_turn(_starting), _starting:
         runtime, context.session = context.session, None
         if runtime is not None:
             end(runtime)
@@ -270,6 +277,7 @@ atexit.register(shutdown)
 def _after_fork() -> None:
     """Runs in a forked child. A fork copies no worker threads, so the child starts without a session."""
     global _starting
+    imports.after_fork_in_child()
     runtime, context.session, _starting = context.session, None, threading.RLock()
     dropped.clear()
     if runtime is not None:
@@ -278,7 +286,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=imports.wait_for_others, after_in_child=_after_fork)
+    os.register_at_fork(before=imports.before_fork, after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- the steps of init
@@ -318,6 +326,8 @@ def _configure(given: dict[str, Any]) -> None:
     """
     level = given.get("logging_level")
     if level is not None and given.get("configure_logging", True):
+        import logging  # only for its level
+
         logging.getLogger(__package__).setLevel(level.upper() if isinstance(level, str) else level)
     if given.get("_tracing_startup_hook"):
         from .telemetry.tracing.startup import run_hook
@@ -356,6 +366,8 @@ def _record(runtime: Runtime, recording: Any, exporting: Any) -> None:
         try:
             from .telemetry.recording import recorder
         except ImportError as problem:  # a Python that was built without SQLite
+            import logging  # only for a warning
+
             logging.getLogger(__package__).warning("This session is not recorded: %s.", problem)
         else:
             recorder.start(runtime, recording)

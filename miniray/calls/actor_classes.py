@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
-from typing import Any, Callable
+from collections.abc import Iterator
+from importlib.machinery import all_suffixes
+from types import FunctionType, MethodType
 
 from ..options.signatures import checker, is_async, is_generator
 from ..process.exits import ActorExit, WorkerExit
 from .definitions import Capture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class MethodInfo:
@@ -57,8 +63,12 @@ def _no_arguments(self: Any) -> None:
     """The constructor of actors whose class has none that is written in Python."""
 
 
-def _is_function_or_method(member: Any) -> bool:
-    return inspect.isfunction(member) or inspect.ismethod(member)
+def _functions_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """The names and values of the functions and methods of a class, in the order of their names."""
+    for name in dir(cls):
+        member = getattr(cls, name, None)  # None: dir() also lists names that only instances have
+        if isinstance(member, (FunctionType, MethodType)):
+            yield name, member
 
 
 def _found_in(cls: type, name: str) -> Any:
@@ -71,7 +81,8 @@ def _module_of(cls: type) -> str:
     if cls.__module__ != "__main__":
         return cls.__module__
     path = getattr(sys.modules["__main__"], "__file__", None)  # there is none in an interactive session
-    return (inspect.getmodulename(path) if path else None) or "__main__"
+    name = os.path.basename(path or "")
+    return next((name[: -len(suffix)] for suffix in all_suffixes() if name.endswith(suffix)), "") or "__main__"
 
 
 def modify_class(cls: type) -> type:
@@ -87,9 +98,9 @@ def modify_class(cls: type) -> type:
 
     Class.__module__, Class.__name__ = _module_of(cls), cls.__name__
     Class.__qualname__ = "_modify_class.<locals>.Class"  # Ray's
-    if not _is_function_or_method(Class.__init__):
+    if not isinstance(Class.__init__, (FunctionType, MethodType)):
         Class.__init__ = _no_arguments  # type: ignore[method-assign]
-    for name, function in inspect.getmembers(Class, inspect.isfunction):
+    for name, function in _functions_of(Class):
         if _found_in(Class, name) is function and not is_generator(function) and name != "__del__":
             setattr(Class, name, function)  # as in Ray, whose tracing wraps these: they are the class's own from now on
     return Class
@@ -117,19 +128,22 @@ class ClassInfo:
         self.check, self.capture = checker(modified_class.__init__, skip_first=True), Capture(modified_class)
         self.methods: dict[str, MethodInfo] = {}
         self.is_async = False
-        for name, function in inspect.getmembers(modified_class, _is_function_or_method):
+        for name, function in _functions_of(modified_class):
             if name not in OF_EVERY_ACTOR:
                 self._add(modified_class, name, function)
         self.methods.update(OF_EVERY_ACTOR)
 
     def _add(self, cls: type, name: str, function: Any) -> None:
         static = isinstance(_found_in(cls, name), staticmethod)
-        bound = static or inspect.ismethod(function)
+        bound = static or isinstance(function, MethodType)
         self.is_async = self.is_async or is_async(function)
         decorate = getattr(function, "__ray_invocation_decorator__", None)
         # As in Ray, the function inside a decorator's wrapper decides: whether it yields, and which options it has.
-        function = inspect.unwrap(function)
-        check = checker(function, skip_first=not (static or inspect.ismethod(function)))
+        if hasattr(function, "__wrapped__"):
+            from inspect import unwrap
+
+            function = unwrap(function)
+        check = checker(function, skip_first=not (static or isinstance(function, MethodType)))
         options = getattr(function, "__miniray_method__", {})
         self.methods[name] = MethodInfo(name, check, is_generator(function), options, bound=bound, decorate=decorate)
 

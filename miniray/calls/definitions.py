@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
 
 from ..object_ref import hold_contained, out_of_band_is_refused
 from ..exceptions import OufOfBandObjectRefSerializationException
 from ..runtime.runtime import Runtime
 from ..values.serialization import capture
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _MIB = 1 << 20
 WARN_BYTES = 10**7  # Ray: FUNCTION_SIZE_WARN_THRESHOLD

@@ -6,8 +6,6 @@ A task may also run in the placement group of the task that submits it. So a cal
 
 from __future__ import annotations
 
-from typing import Any, Mapping
-
 from ..core.records import SchedulingClass, amounts, units
 from ..core.scheduler import fits
 from ..options.stand_ins import PlacementGroup
@@ -15,6 +13,10 @@ from ..process import accelerators, environment
 from ..runtime.runtime import Runtime
 from ..process.context import Execution
 from ..process.worker_process import caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
 
 # The core's word for each of Ray's classes of label conditions.
 _OPERATORS = {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}

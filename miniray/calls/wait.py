@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import threading
 from operator import lt
-from typing import Any, TypeVar
 
 from ..core.records import ENDED, FAILED, READY, ObjectRecord
 from ..exceptions import RaySystemError
@@ -23,7 +22,12 @@ from ..object_ref import ObjectRef, ObjectRefGenerator, is_ready
 from ..runtime.waiting import of_an_ended_session
 from ..session import session_or_start
 
-T = TypeVar("T")  # ObjectRef or ObjectRefGenerator
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")  # ObjectRef or ObjectRefGenerator
+
 SURPLUS = 3  # how many ready references to look for beyond those wanted
 LONG = 64  # from this length on, remembering a list is cheaper than checking it again
 INT64_LIMIT = 1 << 63

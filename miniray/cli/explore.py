@@ -16,12 +16,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from types import CodeType, ModuleType
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from ..testing.exploring.arguments import KINDS, STRATEGIES, real_number, whole_number
 from ..testing.exploring.error_text import repr_of
 from .run import load_module, load_script
+
+if TYPE_CHECKING:
+    from ..testing.exploring.fault_plan import FaultPlan
 
 
 def _type(check: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -110,18 +114,8 @@ def run(args: argparse.Namespace) -> int:
 
     Returns 0 if every run passed, 1 if one failed, and 2 if the program cannot be loaded or a replay did not repeat.
     """
-    from ..runtime.simulated.schedules import PCT, RandomWalk, Replay, Schedule
     from ..testing import alias_ray
     from ..testing.exploring.fault_plan import FaultPlan
-    from ..testing.exploring.exploration import (
-        SEEDS,
-        DidNotRepeat,
-        ExplorationFailure,
-        check_replay,
-        explore,
-        pct_length,
-    )
-    from ..testing.exploring.simulation import Run
 
     words = args.script[1:] if args.script[:1] == ["--"] else args.script
     if not words:
@@ -146,49 +140,48 @@ def run(args: argparse.Namespace) -> int:
     sys.argv[:] = [main.__file__ or words[1], *words[2:]] if is_module else words
     only = None if args.only_faults is None else frozenset(filter(None, args.only_faults.split("|")))
     plan = FaultPlan(**given, only=only) if given else None
-    fn = _program(main, code)
+    program = _program(main, code)
     if args.seed is not None:
-        schedule: Schedule = RandomWalk(args.seed)
-        if args.schedule is not None:
-            schedule = Replay(args.schedule)
-        elif args.strategy == "pct":
-            length = pct_length(
-                lambda seed, walk: Run(fn, seed, walk, plan, watchdog_s=0, globals_=vars(main), quiet=True).go()
-            )
-            schedule = PCT(args.seed, args.depth, length)
-        once = Run(fn, args.seed, schedule, plan, timeline=args.timeline, watchdog_s=0, globals_=vars(main)).go()
-        if args.timeline:
-            _tell_of_timeline(args.timeline, once.unwritten)
-        try:
-            check_replay(once)
-        except DidNotRepeat as problem:
-            print(f"miniray explore: {problem}", file=sys.stderr)
-            return 2
-        print(f"seed {args.seed} passed: {once.steps} steps, {once.virtual_s:g} s on the virtual clock")
-        return 0
+        return _run_one(args, program, vars(main), plan)
+    return _run_many(args, program, vars(main), plan, partial(_replay_command, words, given))
 
-    def replay(seed: int, shrunk: Any, plan: FaultPlan | None) -> str:
-        import shlex
 
-        options = [f"--seed {seed}", f"--schedule '{','.join(map(str, shrunk))}'"]
-        options += [f"--{name.replace('_', '-')} {value!r}" for name, value in given.items()]
-        if plan is not None and plan.only is not None:
-            options.append(f"--only-faults {shlex.quote('|'.join(sorted(plan.only)))}")
-        hash_seed = os.environ.get("PYTHONHASHSEED")
-        variables = f"PYTHONHASHSEED={shlex.quote(hash_seed)} " if hash_seed else ""
-        return f"{variables}python -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
+def _run_one(args: argparse.Namespace, program: Any, globals_: dict[str, Any], plan: FaultPlan | None) -> int:
+    """Run the program with the given seed, and show what it prints. Raises the error of the program."""
+    from ..runtime.simulated.schedules import PCT, RandomWalk, Replay, Schedule
+    from ..testing.exploring.exploration import DidNotRepeat, check_replay, pct_length
+    from ..testing.exploring.simulation import Run
 
-    try:
-        found = explore(
-            fn,
-            SEEDS if args.seeds is None else args.seeds,
-            args.strategy,
-            plan,
-            depth=args.depth,
-            max_schedules=args.max_schedules,
-            replay=replay,
-            globals_=vars(main),
+    schedule: Schedule = RandomWalk(args.seed)
+    if args.schedule is not None:
+        schedule = Replay(args.schedule)
+    elif args.strategy == "pct":
+        length = pct_length(
+            lambda seed, walk: Run(program, seed, walk, plan, watchdog_s=0, globals_=globals_, quiet=True).go()
         )
+        schedule = PCT(args.seed, args.depth, length)
+    once = Run(program, args.seed, schedule, plan, timeline=args.timeline, watchdog_s=0, globals_=globals_).go()
+    if args.timeline:
+        _tell_of_timeline(args.timeline, once.unwritten)
+    try:
+        check_replay(once)
+    except DidNotRepeat as problem:
+        print(f"miniray explore: {problem}", file=sys.stderr)
+        return 2
+    print(f"seed {args.seed} passed: {once.steps} steps, {once.virtual_s:g} s on the virtual clock")
+    return 0
+
+
+def _run_many(
+    args: argparse.Namespace, program: Any, globals_: dict[str, Any], plan: FaultPlan | None, replay: Callable[..., str]
+) -> int:
+    """Run the program with many seeds, and report what was found."""
+    from ..testing.exploring.exploration import SEEDS, ExplorationFailure, explore
+
+    seeds = SEEDS if args.seeds is None else args.seeds
+    options = {"depth": args.depth, "max_schedules": args.max_schedules, "replay": replay, "globals_": globals_}
+    try:
+        found = explore(program, seeds, args.strategy, plan, **options)
     except ExplorationFailure as failure:
         print(failure)
         if args.timeline:
@@ -205,6 +198,21 @@ def run(args: argparse.Namespace) -> int:
     for name in found.never:
         print(f"never met: {name}")
     return 0
+
+
+def _replay_command(
+    words: list[str], given: dict[str, float], seed: int, shrunk: list[int], plan: FaultPlan | None
+) -> str:
+    """The command that repeats a run that has failed. given: the probabilities of the faults."""
+    import shlex
+
+    options = [f"--seed {seed}", f"--schedule '{','.join(map(str, shrunk))}'"]
+    options += [f"--{name.replace('_', '-')} {value!r}" for name, value in given.items()]
+    if plan is not None and plan.only is not None:
+        options.append(f"--only-faults {shlex.quote('|'.join(sorted(plan.only)))}")
+    hash_seed = os.environ.get("PYTHONHASHSEED")
+    variables = f"PYTHONHASHSEED={shlex.quote(hash_seed)} " if hash_seed else ""
+    return f"{variables}python -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
 
 
 def _tell_of_timeline(path: str, problem: OSError | None) -> None:

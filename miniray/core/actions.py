@@ -6,9 +6,11 @@ that reports the end of a task finds its next task in its own record when the re
 
 from __future__ import annotations
 
-from typing import Any
-
 from .records import ObjectRecord, TaskRecord, Waiter, WorkerRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Action:

@@ -138,8 +138,16 @@ class ActorManager:
 
     def submit(self, now: float, task: TaskRecord) -> None:
         """Submit a method call: start it, or put it into a queue. A call of a dead actor fails at once."""
-        actor = task.actor
-        self.cluster.task_manager.register(now, task)
+        actor, cluster = task.actor, self.cluster
+        if task.spec.num_returns == 1 and task.owner is None and not task.deps and not task.contained:
+            cluster.number = number = cluster.number + 1  # the common case: `register`, written out
+            task.number, task.t_created = number, now
+            cluster.tasks[number] = task
+            key = number << 32 | 1
+            cluster.objects[key] = obj = ObjectRecord(key, task)
+            task.returns = (obj,)
+        else:
+            cluster.task_manager.register(now, task)
         if actor.status is DEAD:
             self.cluster.task_manager.fail(now, task, actor.failure)
             return
@@ -239,7 +247,8 @@ class ActorManager:
                 self._start_coroutine(now, task, worker)
                 continue
             worker = group.idle.pop() if group.idle else self._add_worker(now, actor, group)
-            task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+            task.t_leased, task.worker, task.node = now, worker, worker.node
+            worker.task = task
             for dep in task.deps:
                 if dep.locations is not None:
                     self.cluster.store.fetched(now, dep, worker.node)
@@ -290,6 +299,19 @@ class ActorManager:
             return  # the end of the call was also the end of the actor
         group = actor.groups[task.spec.group]
         actor.tasks_done += 1
+        queue = group.queue
+        if (
+            actor.in_order
+            and queue
+            and queue[0].status is SUBMITTED
+            and not queue[0].deps
+            and actor.drain is None
+            and worker is self.cluster.scheduler.reporting
+        ):  # the worker goes on with the next call: `_start_calls`, written out
+            following = queue.popleft()
+            following.t_leased, following.worker, following.node = now, worker, worker.node
+            worker.task = following
+            return
         group.running -= 1
         worker.task = None
         if actor.is_async:

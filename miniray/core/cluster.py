@@ -35,7 +35,7 @@ event returns, so it needs neither a RunTask action nor a wake-up. scheduler.py 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Callable, Iterable
+from collections.abc import Iterable
 
 from .actions import Action, DropValues, KillWorker
 from .actor_manager import ActorManager
@@ -66,8 +66,13 @@ from .transitions import TaskStatus, WorkerStatus, move
 from .wakeups import Wakeups
 from .worker_pool import WorkerPool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 NOTHING: list[Action] = []  # the answer of most events; nobody may append to it
 DEAD = WorkerStatus.DEAD
+PENDING_ARGS_AVAIL, PENDING_NODE_ASSIGNMENT = TaskStatus.PENDING_ARGS_AVAIL, TaskStatus.PENDING_NODE_ASSIGNMENT
 Awaited = Iterable["ObjectRecord | StreamRecord"]
 
 
@@ -204,12 +209,31 @@ class Cluster(Tables):
 
     def submit_task(self, now: float, task: TaskRecord) -> list[Action]:
         """`.remote()` of a function was called. Each of task.returns has one reference, which belongs to the caller."""
-        self.task_manager.register(now, task)
-        if not task.pending:
-            if task.deps:
-                self.task_manager.arguments_ready(now, task)
-            else:
-                self.scheduler.enqueue(now, task)
+        queue = task.spec.scheduling_class.queue
+        if (
+            queue
+            and queue[0].status is PENDING_NODE_ASSIGNMENT
+            and task.status is PENDING_ARGS_AVAIL
+            and task.spec.num_returns == 1
+            and task.owner is None
+            and not task.deps
+            and not task.contained
+        ):  # the common case of a busy driver: `register` and `enqueue`, written out
+            self.number = number = self.number + 1
+            task.number, task.t_created = number, now
+            self.tasks[number] = task
+            key = number << 32 | 1
+            self.objects[key] = obj = ObjectRecord(key, task)
+            task.returns = (obj,)
+            task.status, task.t_ready = PENDING_NODE_ASSIGNMENT, now
+            queue.append(task)
+        else:
+            self.task_manager.register(now, task)
+            if not task.pending:
+                if task.deps:
+                    self.task_manager.arguments_ready(now, task)
+                else:
+                    self.scheduler.enqueue(now, task)
         if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING
@@ -254,6 +278,8 @@ class Cluster(Tables):
                     self.actor_manager.end_if_unwanted(now, task.actor)
         else:
             self._constructed(now, worker, task)
+        if self.ready:
+            self.wakeups.settle(now)
         if worker.task is None or self.ready or self.actions or self.drained or self.after_event:
             return self._reported(now, worker)
         self.scheduler.reporting = None  # nothing follows, and the worker goes on: `_reported`, written out

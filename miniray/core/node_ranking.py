@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import Callable
 
 from .records import NodeRecord
 
-Allowed = Callable[[NodeRecord], bool]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    Allowed = Callable[[NodeRecord], bool]
 
 HALF_USED = 0.5  # Ray: scheduler_spread_threshold
 NO_ROOM = 2.0  # worse than every real rank: those are at most 1.0

@@ -16,12 +16,14 @@ Ray: plasma, LocalObjectManager.
 
 from __future__ import annotations
 
-from typing import Any
-
 from .actions import DropValues, SpillObject
 from .records import DROPPED, LOST, READY, SPILLED, NodeRecord, ObjectRecord
 from .tables import Tables
 from .transitions import move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_SAMPLES = 1_000
 """Of a store's history. When there are more, every second one is dropped, so that they still cover the whole run."""

@@ -7,8 +7,6 @@ the lost ones fit elsewhere. Ray: gcs/gcs_placement_group_manager.h, bundle_sche
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ids import INDEX_BITS
 from .actor_manager import NameTaken
 from .records import (
@@ -25,6 +23,10 @@ from .records import (
 from .scheduler import fits, labels_match
 from .tables import Tables
 from .transitions import PlacementGroupStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CREATED, REMOVED = PlacementGroupStatus.CREATED, PlacementGroupStatus.REMOVED
 RESCHEDULING = PlacementGroupStatus.RESCHEDULING

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from ..ids import (
     INDEX_BITS,
@@ -37,6 +36,10 @@ from ..ids import (
     worker_hex,
 )
 from .transitions import ActorStatus, ObjectStatus, PlacementGroupStatus, TaskStatus, WorkerStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 UNIT = 10_000  # resources are counted in ten-thousandths, so that sums of fractions are exact (Ray: FixedPoint)
 
@@ -326,10 +329,12 @@ class TaskRecord:
         number: int = 0,
     ):
         self.number = number
-        self.spec, self.args, self.deps, self.contained = spec, args, deps, contained
+        # At most three values in one assignment: four would make a tuple.
+        self.spec, self.args = spec, args
+        self.deps, self.contained = deps, contained
         self.producers: tuple[int, ...] = ()
         self.parent, self.owner, self.actor = parent, owner, actor
-        self.trace = trace  # by itself: an assignment of four values at once makes a tuple
+        self.trace = trace
         self.pending = self.attempt = 0
         self.status = TaskStatus.PENDING_ARGS_AVAIL
         self.retries_left = spec.max_retries
@@ -402,8 +407,9 @@ class ObjectRecord:
         value: Any = None,
         contained: tuple[ObjectRecord, ...] = (),
     ):
-        self.number, self.task, self.owner, self.actor, self.refs = number, task, owner, actor, refs
-        self.status, self.value, self.size, self.contained = status, value, -1, contained
+        self.number, self.task, self.owner = number, task, owner  # at most three, as in TaskRecord
+        self.actor, self.refs, self.status = actor, refs, status
+        self.value, self.size, self.contained = value, -1, contained
         self.uses = self.held = self.lineage = 0
         self.waiters = self.dependents = self.locations = None
         self.t_created = self.t_ready = 0.0

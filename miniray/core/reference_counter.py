@@ -35,11 +35,14 @@ Ray: core_worker/reference_counter.h.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from .records import DROPPED, ENDED, LOST, PENDING, READY, RELEASED, ObjectRecord, StreamRecord, TaskRecord
 from .tables import Tables
 from .transitions import move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class ReferenceCounter:

@@ -16,8 +16,7 @@ left alone until a node joins or a group is placed (`retry_infeasible`). When a 
 *Leases.* To place a task is to lease a worker for it. The worker takes what the class holds (`hold`) from its node, or
 from a bundle of the placement group. The lease belongs to the worker and to the class, not to the task. If nothing but
 its own class is waiting, a worker that ends a task keeps its lease and runs the next task of the class (`worker_free`).
-If other classes wait too, the lease ends, so that each of them gets its turn. An idle worker has no lease. An actor
-keeps its lease for life.
+If other classes wait too, the lease ends: each gets its turn. An idle worker has no lease. An actor's lasts for life.
 
 *The worker that reports.* Two attributes describe the event in progress; both are None between events. `reporting` is
 the worker whose report the core is handling. This worker reads its next task from its record when the event returns, so
@@ -39,7 +38,6 @@ Ray: raylet/scheduling/cluster_lease_manager.h, policy/hybrid_scheduling_policy.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from . import devices
 from .actions import RunTask, Say, StartWorker, StopWorker
@@ -58,6 +56,10 @@ from .records import (
 )
 from .tables import Tables
 from .transitions import PlacementGroupStatus, TaskStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PENDING_ARGS_AVAIL = TaskStatus.PENDING_ARGS_AVAIL
 PENDING_NODE_ASSIGNMENT, SUBMITTED_TO_WORKER = TaskStatus.PENDING_NODE_ASSIGNMENT, TaskStatus.SUBMITTED_TO_WORKER
@@ -285,7 +287,8 @@ class Scheduler:
                     del waiting[wanted]
                 if task.status is PENDING_NODE_ASSIGNMENT and not task.deps and worker is self.reporting:
                     task.status = SUBMITTED_TO_WORKER  # `_assign`, and `move` in it, written out
-                    task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+                    task.t_leased, task.worker, task.node = now, worker, worker.node
+                    worker.task = task
                 else:
                     self._assign(now, worker, task)
                 return
@@ -546,7 +549,8 @@ class Scheduler:
             task.status = SUBMITTED_TO_WORKER
         else:
             move(task, SUBMITTED_TO_WORKER)
-        task.t_leased, task.worker, task.node, worker.task = now, worker, worker.node, task
+        task.t_leased, task.worker, task.node = now, worker, worker.node
+        worker.task = task
         for dep in task.deps:
             if dep.locations is not None:
                 self.cluster.store.fetched(now, dep, worker.node)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 from .actions import Action
 from .records import ActorRecord, Drain, NodeRecord, ObjectRecord, PlacementGroupRecord, TaskRecord, WorkerRecord
 from .task_events import EventLog, Totals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Tables:

@@ -10,23 +10,28 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from .records import ACTOR_CREATION_TASK, ActorRecord, TaskRecord, WorkerRecord
 from .transitions import TaskStatus
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 FINISHED = TaskStatus.FINISHED
 
 
-@dataclass(slots=True)
 class Event:
-    """One line of the log."""
+    """One line of the log.
 
-    at: float  # seconds on the runtime's clock
-    kind: str  # a short word, such as "node_died"
-    text: str  # one sentence for people
-    about: object = None  # the record of the entity that it is about, or None
+    at: seconds on the runtime's clock. kind: a short word, such as "node_died". text: one sentence for people. about:
+    the record of the entity that it is about, or None.
+    """
+
+    __slots__ = ("at", "kind", "text", "about")
+
+    def __init__(self, at: float, kind: str, text: str, about: object = None):
+        self.at, self.kind, self.text, self.about = at, kind, text, about
 
 
 class EventLog:
@@ -194,19 +199,22 @@ class History:
 
     def task_ended(self, task: TaskRecord) -> None:
         """A task is FINISHED or FAILED. Drops the oldest finished task if there are too many."""
-        finished = self.finished
-        finished.append(task)
-        if len(finished) > self.limit:
-            old = finished.popleft()
-            returns = old.returns
-            if len(returns) == 1:  # most tasks: one look is quicker than a generator
-                kept = returns[0].number in self.cluster.objects
-            else:
-                kept = any(obj.number in self.cluster.objects for obj in returns)
-            if kept:
-                self.kept_for_values[old.number] = old
-            else:
-                self._drop(old)
+        self.finished.append(task)
+        if len(self.finished) > self.limit:
+            self.drop_oldest()
+
+    def drop_oldest(self) -> None:
+        """There are too many finished tasks. The oldest leaves the table, or is kept for its values."""
+        old = self.finished.popleft()
+        returns = old.returns
+        if len(returns) == 1:  # most tasks: one look is quicker than a generator
+            kept = returns[0].number in self.cluster.objects
+        else:
+            kept = any(obj.number in self.cluster.objects for obj in returns)
+        if kept:
+            self.kept_for_values[old.number] = old
+        else:
+            self._drop(old)
 
     def value_freed(self, task: TaskRecord) -> None:
         """One of the task's values was freed. Drops a task that was kept for its values if this was the last."""

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 from .actions import CallLater, InterruptTask, InterruptWait
 from .object_store import INLINE_BYTES
@@ -64,6 +63,10 @@ from .records import (
 )
 from .tables import Tables
 from .transitions import ActorStatus, ObjectStatus, TaskStatus, WorkerStatus, move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SUBMITTED_TO_WORKER = TaskStatus.SUBMITTED_TO_WORKER
 FINISHED, TASK_FAILED = TaskStatus.FINISHED, TaskStatus.FAILED
@@ -209,7 +212,10 @@ class TaskManager:
                     cluster.references.release_arguments(now, task)
                 else:
                     task.args = None
-                cluster.history.task_ended(task)
+                history = cluster.history
+                history.finished.append(task)  # `History.task_ended`, written out
+                if len(history.finished) > history.limit:
+                    history.drop_oldest()
                 if obj.waiters is not None or obj.dependents is not None:
                     cluster.ready.append(obj)
                 elif not (obj.refs or obj.uses or obj.held):

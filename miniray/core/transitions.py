@@ -28,7 +28,10 @@ What is not in these tables, and why:
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class IllegalMove(AssertionError):

@@ -11,12 +11,14 @@ error, and so on. The worklist turns this recursion, which can be as deep as a c
 
 from __future__ import annotations
 
-from typing import Any, Iterable
-
 from .actions import Wake
-from .records import FAILED, LOST, READY, SPILLED, ObjectRecord, StreamRecord, Waiter, WorkerRecord
+from .records import FAILED, LOST, READY, SPILLED, StreamRecord, Waiter, WorkerRecord
 from .tables import Tables
 from .transitions import WorkerStatus
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
 
 
 class Wakeups:
@@ -30,25 +32,23 @@ class Wakeups:
         """Tell all waiters and dependents of the objects in `ready`, until the worklist is empty."""
         ready = self.ready
         while ready:
-            self._tell(now, ready.popleft())
-
-    def _tell(self, now: float, obj: ObjectRecord) -> None:
-        waiters, obj.waiters = obj.waiters, None
-        if waiters:
-            failed = obj.status is FAILED
-            for waiter in waiters:
-                if not waiter.fired:  # satisfy(), inlined: this is the hot path
-                    waiter.need -= 1
-                    if waiter.need <= 0 or failed and waiter.fail_fast:
-                        self.wake(waiter)
-        dependents, obj.dependents = obj.dependents, None
-        if dependents:
-            for task in dependents:
-                task.pending -= 1
-                if not task.pending:
-                    self.cluster.task_manager.arguments_ready(now, task)
-        if not (obj.refs or obj.uses or obj.held):
-            self.cluster.references.check(now, obj)
+            obj = ready.popleft()
+            waiters, obj.waiters = obj.waiters, None
+            if waiters:
+                failed = obj.status is FAILED
+                for waiter in waiters:
+                    if not waiter.fired:  # satisfy(), inlined: this is the hot path
+                        waiter.need -= 1
+                        if waiter.need <= 0 or failed and waiter.fail_fast:
+                            self.wake(waiter)
+            dependents, obj.dependents = obj.dependents, None
+            if dependents:
+                for task in dependents:
+                    task.pending -= 1
+                    if not task.pending:
+                        self.cluster.task_manager.arguments_ready(now, task)
+            if not (obj.refs or obj.uses or obj.held):
+                self.cluster.references.check(now, obj)
 
     def satisfy(self, waiter: Waiter, failed: bool) -> None:
         """One of the things that a waiter waits for has arrived. failed: as an error."""

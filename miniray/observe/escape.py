@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 
 def spelled(character: str) -> str:
     """A character as a Python escape, such as `\\n`, `\\x1b` or `\\u202e`; a printable ASCII character as it is."""
@@ -43,6 +41,8 @@ def cells(text: str) -> int:
 
 
 def _cells_of(character: str) -> int:
+    import unicodedata  # only for text outside ASCII
+
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from .known_options import METHOD_CALL_OPTIONS, TASK_OPTIONS, check_encodes, check_not_none, wrong_type
 from .resources import check_reserved_names
 from .runtime_env_fields import check_json
 from .stand_ins import PlacementGroup, SchedulingStrategy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Options that tasks and actors share and that are checked at the call. Most calls have none of them.
 _COMMON_AT_CALL = frozenset(

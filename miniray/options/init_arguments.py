@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from .known_options import did_you_mean
 from .runtime_env_fields import normalised
 from .telling import tell_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Every keyword of Ray's `init`, and what it does in miniray. "" means that the keyword is accepted and has no effect,
 # so that programs need not change; a value that asks for something is told once, by a warning.
@@ -79,7 +81,7 @@ def check_init(arguments: Mapping[str, Any]) -> None:
     """
     refuse_unknown(arguments)
     given = {name: value for name, value in arguments.items() if value is not None}
-    if arguments.get("logging_level", logging.INFO) is None:
+    if arguments.get("logging_level", "INFO") is None:
         raise TypeError("logging_level must be a level of the logging module, not None")
     _check_other_arguments(given)
     _check_amounts(given)
@@ -108,9 +110,12 @@ def _check_other_arguments(given: Mapping[str, Any]) -> None:
     if runtime_env and not isinstance(runtime_env, dict):
         raise AttributeError(f"runtime_env must be a dict, not {runtime_env!r}")
     normalised(runtime_env or {})
-    level = given.get("logging_level", logging.INFO)
-    if isinstance(level, str) and not isinstance(logging.getLevelName(level.upper()), int):
-        raise ValueError(f"logging_level must be a level of the logging module, not {level!r}")
+    level = given.get("logging_level")
+    if isinstance(level, str):
+        import logging  # only for its levels
+
+        if not isinstance(logging.getLevelName(level.upper()), int):
+            raise ValueError(f"logging_level must be a level of the logging module, not {level!r}")
     if not isinstance(given.get("logging_format", ""), str):
         raise TypeError(f"logging_format must be a string, not {given['logging_format']!r}")
     if not isinstance(given.get("_system_config", {}), dict):

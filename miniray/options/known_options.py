@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, SupportsInt
 
 from .labels import check_fallback_strategy, check_label_selector
 from .resources import amount_check, check_custom_resources
 from .stand_ins import PlacementGroup, SchedulingStrategy
 
-Options = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Options = dict[str, Any]
 
 _NONE = type(None)
 
 
-class Option(NamedTuple):
+class _HasInt(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return hasattr(value, "__int__")
+
+
+class SupportsInt(metaclass=_HasInt):
+    """The type of everything that int() takes, except text. `isinstance` decides as for `typing.SupportsInt`."""
+
+
+class Option:
     """The values that one option may have: instances of `types` for which `check`, if there is one, returns None.
 
     check: returns what is wrong with a value, as a text for the user, or None. It may also raise TypeError.
     """
 
-    types: tuple[type, ...]
-    check: Callable[[Any], str | None] | None = None
+    __slots__ = ("types", "check")
+
+    def __init__(self, types: tuple[type, ...], check: Callable[[Any], str | None] | None = None):
+        self.types, self.check = types, check
 
 
 def _count_check(name: str, minus_one: str | None = None) -> Callable[[Any], str | None]:

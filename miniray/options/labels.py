@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Labels follow the syntax of Kubernetes: a name of at most 63 characters. A key may have a DNS prefix and a slash
 # before its name.
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
-_LABEL_NAME = re.compile(_LABEL)
-_LABEL_PREFIX = re.compile(rf"(?:{_LABEL})?(?:\.(?:{_LABEL})?)*")
-_LABEL_CONDITION = re.compile(rf"!?{_LABEL}|!?(?:in)?\({_LABEL}(?:, ?{_LABEL})*\)")
+_LABEL_PREFIX = rf"(?:{_LABEL})?(?:\.(?:{_LABEL})?)*"
+_LABEL_CONDITION = rf"!?{_LABEL}|!?(?:in)?\({_LABEL}(?:, ?{_LABEL})*\)"
+
+
+def _matches(pattern: str, text: str) -> bool:
+    import re  # most programs have no labels
+
+    return re.fullmatch(pattern, text) is not None
 
 
 def _check_label_key(key: str) -> str | None:
     prefix, slash, name = key.rpartition("/")
-    if slash and (len(prefix) > 253 or not _LABEL_PREFIX.fullmatch(prefix)):
+    if slash and (len(prefix) > 253 or not _matches(_LABEL_PREFIX, prefix)):
         return f"Invalid label key prefix `{prefix}`: it must be DNS names joined by dots, at most 253 characters"
-    if not _LABEL_NAME.fullmatch(name):
+    if not _matches(_LABEL, name):
         return (
             f"Invalid label key name `{name}`: it must be at most 63 letters, digits, '-', '_' and '.', and must begin "
             "and end with a letter or a digit"
@@ -31,7 +37,7 @@ def check_label_selector(selector: dict[str, Any] | None) -> str | None:
         if not isinstance(key, str) or not isinstance(condition, (str, type(None))):
             raise TypeError(f"'label_selector' must be a dict of strings; {key!r}: {condition!r} is not allowed")
         problem = _check_label_key(key)
-        if problem is None and condition not in (None, "") and not _LABEL_CONDITION.fullmatch(condition):
+        if problem is None and condition not in (None, "") and not _matches(_LABEL_CONDITION, condition):
             problem = f"Invalid label selector value `{condition}`: write 'value', '!value', 'in(a,b)' or '!in(a,b)'"
         if problem is not None:
             return problem

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, SupportsInt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Resources = dict[str, float]
 
@@ -90,7 +93,7 @@ def check_custom_resources(amounts: dict[Any, Any] | None) -> str | None:
     if "CPU" in amounts or "GPU" in amounts:
         return "Use the 'num_cpus' and 'num_gpus' keyword instead of 'CPU' and 'GPU' in 'resources' keyword"
     for name, quantity in amounts.items():
-        if not isinstance(quantity, SupportsInt):
+        if not hasattr(quantity, "__int__"):
             raise TypeError(f"the amount of resource {name!r} must be a number, not {quantity!r}")
         problem = amount_check(name)(quantity)
         if problem is None and name == "TPU" and quantity not in _TPU_CHIPS:

@@ -6,12 +6,14 @@ For the option `runtime_env`, for `init`, and for `RuntimeEnv`. Ray: _private/ru
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from .._version import __ray_commit__
 from .telling import tell_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONFIG = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
 """The fields of `config`, with Ray's defaults."""
@@ -23,7 +25,6 @@ _PACKAGES = {
     "working_dir": (".zip", ".tar.gz", ".tgz", ".tar.xz"),
     "py_modules": (".zip", ".whl", ".tar.gz", ".tgz", ".tar.xz"),
 }
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _REMOTE = ("gcs", "http", "https", "s3", "gs", "azure", "abfss", "file")
 
 
@@ -131,17 +132,24 @@ def _places(value: Any) -> list[str]:
     return [] if not value else [value] if isinstance(value, str) else list(value)
 
 
+def _scheme(place: str) -> str | None:
+    """The part of a URI before the first colon, in lower case; None for a path."""
+    import re  # only for an environment with a place in it
+
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", place)
+    return found[1].lower() if found else None
+
+
 def _check_place(name: str, place: str) -> None:
     """Check a path, or the URI of a package."""
-    if _SCHEME.match(place):
+    if _scheme(place) is not None:
         _check_uri(name, place)
     elif not os.path.exists(place or os.curdir):
         raise ValueError(f"{place} is not a valid path.")
 
 
 def _check_uri(name: str, place: str) -> None:
-    found = _SCHEME.match(place)
-    scheme = found[1].lower() if found else ""
+    scheme = _scheme(place) or ""
     if scheme == "local":
         path = place[len("local://") :] if place.lower().startswith("local://") else ""
         if not path.startswith("/"):

@@ -8,12 +8,18 @@ for the text. So the answer is always that of `inspect`, as in Ray (ray/_common/
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import inspect
+    from typing import Any
 
 _KEYWORD_ONLY = -1  # stands for a position
+# Flags of a code object, as in `inspect`, which takes five milliseconds to import and is imported for uncommon
+# functions only.
+_VARARGS, _VARKEYWORDS, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x04, 0x08, 0x20, 0x80, 0x200
 
 
 class Checker:
@@ -52,6 +58,8 @@ def checker(function: Callable[..., Any], skip_first: bool = False) -> Checker:
 
 
 def _signature(function: Callable[..., Any], skip_first: bool) -> inspect.Signature:
+    import inspect
+
     signature = inspect.signature(function)
     if skip_first:
         signature = signature.replace(parameters=list(signature.parameters.values())[1:])
@@ -65,19 +73,49 @@ def constructor_checker(cls: type) -> Checker:
     gives such an actor class a constructor of its own (ray/actor.py, _modify_class).
     """
     init = cls.__init__  # type: ignore[misc]
-    if not inspect.isfunction(init):
+    if not isinstance(init, FunctionType):
+        import inspect
+
         return _checker_of(inspect.Signature())
     return checker(init, skip_first=True)
 
 
 def is_generator(function: Callable[..., Any]) -> bool:
     """Whether a call returns a generator or an async generator. Such a task streams by default."""
+    flags = _flags(function)
+    if flags is not None:
+        return bool(flags & (_GENERATOR | _ASYNC_GENERATOR))
+    import inspect
+
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Whether a call returns a coroutine or an async generator. One such method makes its actor an async actor."""
+    flags = _flags(function)
+    if flags is not None:
+        return bool(flags & (_COROUTINE | _ASYNC_GENERATOR))
+    import inspect
+
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def is_coroutine_function(function: Callable[..., Any]) -> bool:
+    """Whether a call returns a coroutine."""
+    flags = _flags(function)
+    if flags is not None:
+        return bool(flags & _COROUTINE)
+    import inspect
+
+    return inspect.iscoroutinefunction(function)
+
+
+def _flags(function: Callable[..., Any]) -> int | None:
+    """The flags of a plain function's code; None for a function that `inspect` has to look at, since it has attributes,
+    such as the mark that `inspect.markcoroutinefunction` leaves."""
+    if type(function) is FunctionType and not function.__dict__:
+        return function.__code__.co_flags
+    return None
 
 
 def _shape_of_code(
@@ -98,13 +136,13 @@ def _shape_of_code(
     defaults = function.__kwdefaults__ or {}
     position.update(dict.fromkeys(keywords, _KEYWORD_ONLY))
     required = max(count - len(function.__defaults__ or ()) - skipped, 0)
-    at_most = float("inf") if code.co_flags & inspect.CO_VARARGS else count - skipped
+    at_most = float("inf") if code.co_flags & _VARARGS else count - skipped
     return (
         required,
         at_most,
         position,
         {name for name in keywords if name not in defaults},
-        bool(code.co_flags & inspect.CO_VARKEYWORDS),
+        bool(code.co_flags & _VARKEYWORDS),
     )
 
 

@@ -5,7 +5,10 @@ The checks of options use these classes with `isinstance` only. The real classes
 
 from __future__ import annotations
 
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _StrategyMeta(type):

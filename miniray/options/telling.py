@@ -6,9 +6,11 @@ An option that miniray accepts and cannot honour is told once in a process, so t
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _told: set[str] = set()  # options of which the user knows; adding is atomic, and to tell twice does no harm
 
@@ -47,4 +49,6 @@ def warn_user(text: str, category: type[Warning]) -> None:
     frame, level = sys._getframe(0), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
+    import warnings
+
     warnings.warn(text, category, stacklevel=level)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from .known_options import ACTOR_OPTIONS, METHOD_DECORATOR_OPTIONS, TASK_OPTIONS, Options, check_each, check_not_none
+from .known_options import ACTOR_OPTIONS, METHOD_DECORATOR_OPTIONS, TASK_OPTIONS, check_each, check_not_none
 from .runtime_env_fields import check_json, of_task_or_actor
 from .telling import tell_without_effect, warn_user
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .known_options import Options
 
 
 def task_options(

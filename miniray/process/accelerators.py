@@ -8,21 +8,21 @@ position among them. Ray: ray/_private/accelerators, one file for each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from .context import Execution
 
 
-class Variable(NamedTuple):
+class Variable:
     """The variable in which the library of an accelerator looks for the ids of the devices that it may use.
 
     left_alone_if: a variable that the user sets, so that workers leave this one as it is. prefix: what stands before
     each id.
     """
 
-    name: str
-    left_alone_if: str
-    prefix: str = ""
+    __slots__ = ("name", "left_alone_if", "prefix")
+
+    def __init__(self, name: str, left_alone_if: str, prefix: str = ""):
+        self.name, self.left_alone_if, self.prefix = name, left_alone_if, prefix
 
 
 _KEEP = "RAY_EXPERIMENTAL_NOSET_"
@@ -94,10 +94,10 @@ def variables_of(
     """The variables that tell the libraries in a running task which devices to use. environ: the real environment."""
     variables: dict[str, str] = {}
     for accelerator, ids in ids_of(execution, env_vars).items():
-        name, left_alone_if, prefix = VARIABLES[accelerator]
-        if {**environ, **(env_vars or {})}.get(left_alone_if, "").lower() in ("1", "true"):
+        variable = VARIABLES[accelerator]
+        if {**environ, **(env_vars or {})}.get(variable.left_alone_if, "").lower() in ("1", "true"):
             continue
-        variables[name] = ",".join(f"{prefix}{one}" for one in ids)
+        variables[variable.name] = ",".join(f"{variable.prefix}{one}" for one in ids)
         if accelerator == "TPU" and len(ids) in _TPU_LAYOUTS:
             variables["TPU_CHIPS_PER_HOST_BOUNDS"] = _TPU_LAYOUTS[len(ids)]
             variables["TPU_HOST_BOUNDS"] = "1,1,1"

@@ -13,12 +13,16 @@ import signal
 import sys
 from collections.abc import Mapping
 from functools import wraps
-from typing import Any
 
 from . import standard_streams, worker_output
+from .late_imports import no_longer, when_imported
 from .our_code import stands_in
 from .replaced import replace
 from .worker_process import WorkerProcess, here
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OF_THE_WHOLE_PROCESS = ("resource_tracker.py", "forkserver.py")  # of multiprocessing: they serve later workers too
 
@@ -148,6 +152,22 @@ def _put(name: str, function: Any) -> None:
     replace(os, name, function)
 
 
+def _note_subprocesses(module: Any) -> None:
+    if not hasattr(module.fork_exec, "__wrapped__"):
+        replace(module, "fork_exec", _noting("fork_exec", module.fork_exec))
+        subprocess = sys.modules.get("subprocess")
+        if hasattr(subprocess, "_fork_exec"):
+            replace(subprocess, "_fork_exec", module.fork_exec)
+
+
+def uninstall() -> None:
+    """The functions will be restored. `subprocess` may have got ours under a name of its own when it was imported."""
+    module, subprocess = no_longer("_posixsubprocess"), sys.modules.get("subprocess")
+    ours = getattr(subprocess, "_fork_exec", None)
+    if ours is not None and ours is module.fork_exec and hasattr(ours, "__wrapped__"):
+        setattr(subprocess, "_fork_exec", ours.__wrapped__)  # noqa: B010 - mypy does not know the name
+
+
 def install() -> None:
     """Replace the functions that start processes, and those that write to a descriptor, until `replaced.restore_all`
     restores them."""
@@ -155,12 +175,7 @@ def install() -> None:
     _put("write", _write(os.write))
     if not hasattr(os, "waitid"):
         return
-    import _posixsubprocess
-
-    replace(_posixsubprocess, "fork_exec", _noting("fork_exec", _posixsubprocess.fork_exec))
-    subprocess = sys.modules.get("subprocess")
-    if hasattr(subprocess, "_fork_exec"):
-        replace(subprocess, "_fork_exec", _posixsubprocess.fork_exec)
+    when_imported("_posixsubprocess", _note_subprocesses)
     for name in "fork", "forkpty", "posix_spawn", "posix_spawnp":
         if hasattr(os, name):
             _put(name, _noting(name, getattr(os, name)))

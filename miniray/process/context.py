@@ -6,10 +6,13 @@ import os
 import sys
 import threading
 from contextvars import ContextVar
-from typing import Any, Callable
 
 from ..core.records import TaskRecord, WorkerRecord
 from ..exceptions import RaySystemError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class Execution:
@@ -28,8 +31,8 @@ class Execution:
     def __init__(
         self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int, instance: Any = None
     ):
-        self.runtime, self.worker, self.task, self.space, self.thread = runtime, worker, task, space, thread
-        self.instance = instance
+        self.runtime, self.worker, self.task = runtime, worker, task  # at most three: five would make a tuple
+        self.space, self.thread, self.instance = space, thread, instance
         self.trace: Any = None
         self._hex = ""
 
@@ -50,6 +53,29 @@ recorded: ContextVar[Any] = ContextVar("miniray_recorded", default=None)
 # Modules that keep something for a session add functions to these lists.
 at_end: list[Callable[[], None]] = []  # called when a session has ended
 in_forked_child: list[Callable[[], None]] = []  # called in a forked child, where the session is the parent's
+
+
+class _NobodyWaits:
+    """A context manager that does nothing. `contextlib` takes time to import."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+NOBODY_WAITS = _NobodyWaits()
+
+
+def in_turn(lock: Any) -> Any:
+    """A context manager to enter before a real lock that a thread holds while it calls the runtime, or code of the
+    program: `with in_turn(lock), lock:`.
+
+    A thread of a simulation that waited for a real lock would keep the baton, so the thread that has the lock could
+    never go on. So threads of a simulation first take a turn, which is a lock of the simulation.
+    """
+    return NOBODY_WAITS if simulation is None else simulation.turn(lock)
 
 
 def shown_pid() -> int:

@@ -17,7 +17,10 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Any, Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 NUMBER: int = int(getattr(signal, "SIGURG", 0))  # 0 where there is no such signal
 _set_handler, _get_handler = _signal.signal, _signal.getsignal  # the originals: a session replaces them

@@ -14,11 +14,9 @@ Nothing is replaced, and nothing costs time, until the first variable or acceler
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from functools import wraps
-from typing import Any, Callable
 
 from ..options.runtime_env_fields import check_variable
 from . import accelerators, children
@@ -27,13 +25,16 @@ from .worker_process import caller
 from .our_code import stands_in
 from .replaced import replace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any, Callable
+
 # Threads by ident. `threading.current_thread()` would add an entry for a thread that threading does not know.
 _threads: dict[int, threading.Thread] = getattr(threading, "_active", {})
 _installing = threading.RLock()
 _making = threading.RLock()  # held while an actor's layer is made, so that all its threads get the same one
 _STAMP = "_miniray_environment"  # an attribute of a thread that a task started: the layer that the task sees
-_REFERENCE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
-_UNKNOWN = re.compile(r"\$\{[A-Z0-9_]+\}")
 
 
 # ---------------------------------------------------------------- who was given what
@@ -78,7 +79,7 @@ def _env_of_caller(runtime: Any) -> Any:
 # ---------------------------------------------------------------- what it sees
 
 
-class Layer(Mapping[Any, Any]):
+class Layer(Mapping["Any", "Any"]):
     """The real variables with changes on top. In `changes`, None marks a deleted variable. Keys and values are encoded,
     as in `os.environ._data`."""
 
@@ -143,16 +144,20 @@ def _make(variables: Mapping[str, str]) -> Layer:
 
 
 def _expanded(text: str, layer: Layer, environ: Any) -> str:
+    if "$" not in text:
+        return text
+    import re  # only for a reference
+
     def value(match: re.Match[str]) -> str:
         found = layer.get(environ.encodekey(match[1].strip("{}")))
         known: str = match[0] if found is None else environ.decodevalue(found)
         return known
 
     # An unknown `${NAME}` is removed and an unknown `$NAME` is left as it is, as in Ray.
-    return _UNKNOWN.sub("", _REFERENCE.sub(value, text))
+    return re.sub(r"\$\{[A-Z0-9_]+\}", "", re.sub(r"\$(\w+|\{[^}]*\})", value, text, flags=re.ASCII))
 
 
-class _Environ(os._Environ[Any]):
+class _Environ(os._Environ["Any"]):
     """The class of `os.environ` while layers are in use. The object stays the same."""
 
     @property

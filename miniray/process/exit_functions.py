@@ -11,14 +11,16 @@ the program.
 from __future__ import annotations
 
 import atexit
-import logging
 import sys
 from contextvars import copy_context
 from functools import wraps
-from typing import Any
 
 from .replaced import replace
 from .worker_process import WorkerProcess, here
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _own() -> list[Any] | None:
@@ -72,6 +74,8 @@ def run(process: WorkerProcess) -> None:
         try:
             context.run(function, *args, **kwargs)
         except BaseException:
+            import logging  # only for an error
+
             logging.getLogger(__name__).exception("An exit function of a worker failed: %r", function)
 
 

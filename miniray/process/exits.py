@@ -5,9 +5,11 @@ None of them derives from Exception, so that `except Exception` in user code doe
 
 from __future__ import annotations
 
-from typing import Any
-
 from .context import current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WorkerExit(BaseException):

@@ -17,7 +17,6 @@ import operator
 import os
 import signal
 import time
-from typing import Any, Callable
 
 from . import children, context, exit_functions, random_numbers, signal_handlers, threads, worker_signals
 from .context import current
@@ -26,6 +25,10 @@ from .our_code import only_waits, stands_in
 from .replaced import replace, restore_all
 from .worker_process import here
 from .worker_signals import local_handler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 _users = 0  # how many sessions have the guards installed
 
@@ -136,6 +139,7 @@ def uninstall(lock: Any) -> None:
     global _users
     _users -= 1
     if _users == 0:
+        children.uninstall()
         random_numbers.uninstall()
         lock.follow(False)
         restore_all()  # first: some of the guards stand before what `signal_handlers` has put in place

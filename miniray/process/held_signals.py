@@ -16,9 +16,12 @@ import signal
 import threading
 import time
 from types import FrameType
-from typing import Any
 
 from . import signal_handlers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NUMBERS = sorted(signal.valid_signals())
 AGAIN_S = 1.0  # the same signal, so much later, is not held any longer: the work may hang

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import os
 from types import CodeType, FunctionType
-from typing import Any, TypeVar
 
-F = TypeVar("F")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    F = TypeVar("F")
 
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Parts of miniray that count as the user's code: they use miniray as a program does, without lock or tables.

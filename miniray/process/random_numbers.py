@@ -13,12 +13,15 @@ driver. The functions of `numpy.random` are replaced when the session or a worke
 from __future__ import annotations
 
 import importlib
-import random
 import sys
-from typing import Any, Callable
 
+from .late_imports import no_longer, when_imported
 from .replaced import replace
 from .worker_process import WorkerProcess, here
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 _done: set[str] = set()  # the modules whose functions are replaced
 new_seed: Callable[[], int | None] = lambda: None  # of a worker's generator; None for a random one
@@ -28,7 +31,7 @@ NUMPY_FUNCTIONS = {"seed": "seed", "sample": "random_sample", "ranf": "random_sa
 
 def _random_of(process: WorkerProcess) -> Any:
     if process.random is None:
-        process.random = random.Random(new_seed())
+        process.random = importlib.import_module("random").Random(new_seed())
     return process.random
 
 
@@ -61,10 +64,14 @@ def install() -> None:
     """Replace the functions of the modules that are imported, unless it has been done. Until `replaced.restore_all`."""
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # otherwise numpy imports it when it is first used
+    when_imported("random", _replace_random)
+    install_numpy()
+
+
+def _replace_random(module: Any) -> None:
     if "random" not in _done:
         _done.add("random")
-        _replace_methods(random, getattr(random, "_inst", None), _random_of)
-    install_numpy()
+        _replace_methods(module, getattr(module, "_inst", None), _random_of)
 
 
 def install_numpy() -> None:
@@ -80,5 +87,6 @@ def install_numpy() -> None:
 
 
 def uninstall() -> None:
-    """The functions have been restored."""
+    """The functions will be restored."""
+    no_longer("random")
     _done.clear()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import types
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 saved: list[tuple[Any, str, Any]] = []  # an object, the name of its attribute, and the attribute's original value
 

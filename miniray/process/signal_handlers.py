@@ -32,19 +32,23 @@ import sys
 import threading
 from functools import wraps
 from types import FrameType
-from typing import Any, Callable, Optional
 
 from . import doorbell, our_code
 from .context import current
 from .our_code import enters_user_code
 from .replaced import replace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional
+
+    Handler = Callable[[int, Optional[FrameType]], Any]
+
 LIBRARY = os.path.dirname(os.__file__) + os.sep
 INSTALLED = os.path.join(LIBRARY, "site-packages") + os.sep
 PACKAGE = __name__.partition(".")[0]
 RETRY_S = 0.001
 
-Handler = Callable[[int, Optional[FrameType]], Any]
 _signal_signal, _signal_getsignal = _signal.signal, _signal.getsignal
 _start_new_thread, _allocate_lock = _thread.start_new_thread, _thread.allocate_lock  # a simulation replaces them
 _main_thread = threading.main_thread  # the original: `threads` replaces it while a session runs

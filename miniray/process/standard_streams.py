@@ -24,16 +24,22 @@ from __future__ import annotations
 
 import importlib
 import io
-import logging
 import sys
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
 
 from .context import Execution, current
+from .late_imports import no_longer, when_imported
 from .worker_output import NAMES
 from .worker_process import STAMP, WorkerProcess, get_ident, serving, threads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+    from typing import Any, Protocol
+else:
+    Protocol = object
 
 
 class Outlet(Protocol):
@@ -323,7 +329,13 @@ def open_doors(holder: object, find_outlet: Callable[[Execution | WorkerProcess]
         _holders.append(holder)
         if find_outlet is not None:
             _session, Door.find_outlet = holder, find_outlet
-            setattr(logging.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - to mypy the attribute is a stream
+            when_imported("logging", _lead_handlers)
+
+
+def _lead_handlers(module: Any) -> None:
+    """Let the handlers of `logging` write to the stream of the task that logs. Each class gets its descriptor once."""
+    if "stream" not in vars(module.StreamHandler):
+        setattr(module.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - to mypy it is a stream
 
 
 def after_fork() -> None:
@@ -352,7 +364,9 @@ def close_doors(holder: object) -> None:
         _holders.remove(holder)
         if _session is holder:
             _session = Door.find_outlet = None
-            delattr(logging.StreamHandler, "stream")  # noqa: B043
+            module = no_longer("logging")
+            if module is not None:
+                delattr(module.StreamHandler, "stream")  # noqa: B043
         if not _holders:
             sys.__class__ = _sys_class
             sys.__dict__.update((name, door.target) for name, door in _doors.items())

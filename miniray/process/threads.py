@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import threading
 from functools import wraps
-from typing import Any
 
 from . import worker_thread
 from .our_code import stands_in
 from .replaced import replace
 from .worker_process import MAIN, STAMP, get_ident, here, serving, thread_starts, threads
 from .worker_thread import WorkerThread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 real_main_thread = threading.main_thread
 _enumerate = threading.enumerate

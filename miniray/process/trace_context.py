@@ -22,9 +22,12 @@ lower half the id of the trace's first span.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
 
 from .context import Execution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MASK = (1 << 64) - 1
 ATTEMPT_BITS = 20

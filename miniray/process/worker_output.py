@@ -18,9 +18,12 @@ import sys
 import threading
 from codecs import getincrementaldecoder
 from collections import deque
-from typing import Any, Callable
 
 from .context import in_forked_child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 NAMES = ("stdout", "stderr")
 CAPACITY = 64 << 10  # of a pipe in bytes: what was written before a read began is not behind more than this

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any
 
 from ..core.records import NORMAL_TASK, TaskRecord, TaskSpec
 from . import context
 from .context import Execution, current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAIN, LOOP, POOL = "main", "loop", "pool"
 """What a worker's thread does: it runs plain tasks, or the calls of an actor one by one; an async actor's event loop;

@@ -28,7 +28,6 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import wraps
 from types import FrameType
-from typing import Any, Callable
 
 from . import context, our_code
 from .context import Execution, current
@@ -36,6 +35,10 @@ from .exits import WorkerExit
 from .our_code import stands_in
 from .replaced import replace
 from .worker_process import MAIN, WorkerProcess, get_ident, here, serving, thread_ends
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 NOT_MAIN = "signal only works in main thread of the main interpreter"  # Python's own texts
 NO_HANDLER = "signal handler must be signal.SIG_IGN, signal.SIG_DFL, or a callable object"

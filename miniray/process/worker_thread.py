@@ -13,10 +13,13 @@ This uses what `threading` itself does in a new thread. In a Python where that i
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from .replaced import replace
 from .worker_process import LOOP, MAIN, STAMP, WorkerProcess, get_ident, here, serving, threads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _Dummy: Any = getattr(threading, "_DummyThread", None)
 _make_handle: Any = getattr(threading, "_make_thread_handle", None)  # since 3.13

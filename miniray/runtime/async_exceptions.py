@@ -8,7 +8,10 @@ starts; but never under the core's lock.
 from __future__ import annotations
 
 import _thread
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _ctypes: Any = None
 

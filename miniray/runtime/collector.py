@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from typing import Any
 
 from ..core.cluster import Cluster
 from .core_lock import core_lock
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 CHECK = 0xFF  # a mask: a submission adjusts the pace if these bits of `cluster.number` are 0, about once in 256 times
 MANY_TASKS = 500  # with more live tasks than this, the collector runs less often
-RELAXED_THRESHOLDS = 50_000, 10, 10  # for gc.set_threshold
+RELAXED_THRESHOLDS = 200_000, 10, 10  # for gc.set_threshold
 FORGOTTEN_BYTES = 1 << 20  # the tables are searched only if forgotten functions hold at least this much
 
 

@@ -19,7 +19,6 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Callable, Iterator
 from weakref import ref
 
 from ..core import actions as act
@@ -28,6 +27,10 @@ from ..core.cluster import NOTHING, Cluster
 from ..core.records import NodeRecord, aside
 from .core_lock import core_lock
 from .spill_folder import SpilledFile, SpillFolder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
 
 
 class CoreAccess:

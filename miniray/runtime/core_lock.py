@@ -54,10 +54,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import repeat, starmap
 from types import CodeType, FrameType
-from typing import Any, TypeVar
 
-F = TypeVar("F")
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    F = TypeVar("F")
+    T = TypeVar("T")
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 _allocate_lock, _get_ident = _thread.allocate_lock, _thread.get_ident
 # The functions of the interpreter, also while a session replaces them.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
 from ..core.records import DROPPED, ENDED, FAILED, PENDING, READY, RELEASED, SPILLED, Failure, ObjectRecord
 from ..exceptions import ObjectLostError, ReferenceCountingAssertionError
 from ..process.worker_process import caller
 from ..process.signal_handlers import call_postponed, postponed
 from ..values import errors
-from ..values.serialization import Serialized
+from ..values.serialization import COPY, Serialized
 from .spill_folder import SpilledFile
 from .spilling import read_back
 from .waiting import Waiting, of_an_ended_session, refuse_dead_worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, overload
+else:
+    from ..generics import overload
 
 
 class ArgumentLost(Exception):
@@ -36,7 +40,7 @@ class Getting(Waiting):
             for obj in pending:
                 if obj.status is FAILED:
                     return True
-                if timeout is None:
+                if obj.number < 0 and timeout is None:
                     self._refuse_unknown(obj)
                 if obj.status is ENDED:
                     raise of_an_ended_session(obj)
@@ -48,8 +52,9 @@ class Getting(Waiting):
 
     @staticmethod
     def _refuse_unknown(obj: ObjectRecord) -> None:
-        """Raise ObjectLostError for an id that no object of this session has. On Ray the get waits forever."""
-        if obj.number < 0 and obj.status is not ENDED:
+        """Raise ObjectLostError for an id that no object of this session has: its number is negative. On Ray the get
+        waits forever."""
+        if obj.status is not ENDED:
             raise ObjectLostError(obj.hex, None, "")
 
     def get_one(self, obj: ObjectRecord) -> tuple[Any] | None:
@@ -61,7 +66,8 @@ class Getting(Waiting):
         if postponed:
             call_postponed()
         if obj.status is PENDING:
-            self._refuse_unknown(obj)
+            if obj.number < 0:
+                self._refuse_unknown(obj)
             self.wait_for([obj], 1, True, None)
         value = obj.value
         if obj.status is not READY or obj.locations is not None:
@@ -111,7 +117,7 @@ class Getting(Waiting):
                 value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
-                value = errors.loaded(value)
+                value = value.data.copy() if value.form == COPY else errors.loaded(value)
             elif value is DROPPED or kind is Failure:
                 self._check_can_return(obj)
                 return None

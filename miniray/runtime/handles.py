@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from contextvars import Context
-from typing import Any
 
 from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.worker_process import WorkerProcess
 from ..values.spaces import Space
 from . import async_exceptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class WorkerHandle:
@@ -34,6 +37,7 @@ class WorkerHandle:
         "sent",  # an asynchronous exception has been sent to the thread and may not have been raised yet
         "process",  # the worker's WorkerProcess; all threads of an actor share it
         "context",  # in which all calls of an actor run on this thread, as in Ray; None for a worker of plain tasks
+        "plain_outcome",  # an `outcomes.Outcome` for its results that need no pickling; None before the first
         "environ",  # the actor's environment variables, as an Execution's; unset until somebody reads `os.environ`
     )
 
@@ -53,6 +57,7 @@ class WorkerHandle:
         self.done: Any = None
         self.loop: Any = None
         self.sent = False
+        self.plain_outcome: Any = None
 
 
 def new_handle(worker: WorkerRecord) -> WorkerHandle:

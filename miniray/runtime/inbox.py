@@ -12,9 +12,12 @@ from __future__ import annotations
 import os
 import queue
 from collections import deque
-from typing import Any
 
 from .core_lock import HAS_GIL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOST_PIPES = 64
 SHARE = 8  # pipes take at most one in SHARE of the descriptors that the process may have
@@ -85,7 +88,5 @@ def new_inbox() -> Any:
 
 def _pipes_allowed() -> int:
     """How many pipes may be open under the process's present limit of descriptors."""
-    import resource  # only on POSIX
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_PIPES if soft == resource.RLIM_INFINITY else min(MOST_PIPES, soft // SHARE // 2)
+    limit = os.sysconf("SC_OPEN_MAX")  # -1: there is none
+    return MOST_PIPES if limit < 0 else min(MOST_PIPES, limit // SHARE // 2)

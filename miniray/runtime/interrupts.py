@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 import importlib
-import logging
+import os
 import sys
 import threading
 from collections import deque
@@ -23,7 +23,10 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0
 # Files and functions of the standard library in which a lock of the whole process is acquired by a call. An exception
 # that is raised as this call returns finds the lock taken, while no `with` or `finally` is responsible for its release
 # yet. A `with` statement on the lock itself has no such gap.
-FILES_THAT_ACQUIRE = {logging.Handler.acquire.__code__.co_filename, "<frozen importlib._bootstrap>"}
+FILES_THAT_ACQUIRE = {
+    os.path.join(os.path.dirname(threading.__file__), "logging", "__init__.py"),
+    "<frozen importlib._bootstrap>",
+}
 FUNCTIONS_THAT_ACQUIRE = {threading.Condition.__enter__.__code__}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextvars import Context
 from types import GeneratorType
-from typing import Any
 
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
@@ -20,10 +19,13 @@ from .handles import actor_handle
 from .runtime import Runtime
 from .spilling import make_room
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 DEAD = WorkerStatus.DEAD
-SIZES = {
-    type(value): size_of(value) for value in (0, 0.0, False, None)
-}  # immutable types whose values all have one size
+# Immutable types whose values all have one size: the sizes of an outcome with such a value.
+SIZES = {type(value): (size_of(value),) for value in (0, 0.0, False, None)}
 
 
 class Outcome:
@@ -36,25 +38,22 @@ class Outcome:
     the exit. references: an ObjectRef for each record in `contained`, so that the objects stay until the report has
     counted them as contained.
 
-    A new outcome has these values; it has no `__init__`, which would be one more call for each task. `returned`,
-    `failed` and `left` make the three kinds.
+    `returned`, `failed` and `left` make the three kinds.
     """
 
-    values: tuple[Any, ...] = ()
-    sizes: tuple[int, ...] = ()
-    contained: Any = None
-    failure: Failure | None = None
-    retry: bool = False
-    exit: str = ""
-    message: str = ""
-    references: Any = None
+    __slots__ = ("values", "sizes", "contained", "failure", "retry", "exit", "message", "references")
+
+    def __init__(self, values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> None:
+        self.values, self.sizes, self.contained = values, sizes, contained
+        self.references: Any = None
+        self.failure: Failure | None = None
+        self.retry = False
+        self.exit = self.message = ""
 
 
 def returned(values: tuple[Any, ...] = (), sizes: tuple[int, ...] = (), contained: Any = None) -> Outcome:
     """The outcome of an attempt whose code returned, or yielded its last item."""
-    outcome = Outcome()
-    outcome.values, outcome.sizes, outcome.contained = values, sizes, contained
-    return outcome
+    return Outcome(values, sizes, contained)
 
 
 def failed(failure: Failure, retry: bool = False) -> Outcome:
@@ -104,7 +103,7 @@ def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Ou
         task.t_ended = now
     try:
         if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
-            return returned((result,), (SIZES[type(result)],))
+            return returned((result,), SIZES[type(result)])
         outcome = _store(runtime, task, result)
         for size in outcome.sizes:
             if size > INLINE_BYTES:
@@ -135,8 +134,8 @@ def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
     if wanted == 1 and not isinstance(result, GeneratorType):
         value = serialize(result)
         if type(value) is Serialized:
-            return returned((value,), (value.size,), (value.contained,) if value.contained else None)
-        return returned((value,), (size_of(value),))
+            return Outcome((value,), (value.size,), (value.contained,) if value.contained else None)
+        return Outcome((value,), (size_of(value),))
     if wanted == 0:
         return returned()
     if wanted == "dynamic":

@@ -7,15 +7,18 @@ python/ray/_private/external_storage.py.
 
 from __future__ import annotations
 
+import _pickle as pickle
 import errno
 import functools
 import os
-import pickle
-from typing import Any, Callable
 
 from ..values.buffers import aligned, is_aligned
 from ..values.serialization import Serialized
 from .core_lock import core_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 TRIM_AFTER_BYTES = 16_000_000  # after this much has moved to or from files, freed memory is returned to the system
 

@@ -7,12 +7,14 @@ again, under the lock, before it stores its result: the thread that replaced the
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.records import READY, NodeRecord, ObjectRecord
 from ..exceptions import ObjectStoreFullError, OutOfDiskError
 from .core_access import CoreAccess
 from .spill_folder import SpilledFile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def make_room(runtime: CoreAccess, node: NodeRecord, size: int) -> None:

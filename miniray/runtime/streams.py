@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from ..core.object_store import INLINE_BYTES
 from ..core.records import TaskRecord, Waiter, WorkerRecord
 from ..process.context import Execution
@@ -15,13 +12,17 @@ from .runtime import Runtime
 from .spilling import make_room
 from .waiting import session_over
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-@dataclass
+
 class StreamingGeneratorStats:
     """The value that Ray sends into a generator at each yield. object_creation_dur_s: the time it took to store the
     item, in seconds; not measured here."""
 
-    object_creation_dur_s: float = 0.0
+    def __init__(self, object_creation_dur_s: float = 0.0):
+        self.object_creation_dur_s = object_creation_dur_s
 
 
 GENERATOR_STATISTICS = StreamingGeneratorStats()

@@ -45,7 +45,6 @@ from collections import deque
 from contextvars import Context
 from signal import SIGINT
 from types import FrameType
-from typing import Any, Callable
 
 from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -64,6 +63,10 @@ from .runtime import Runtime
 from .timers import Timers
 from .verbs import Verbs
 from .worker import end_process, kill_children, report, run_attempt, shut_down, unwanted_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 DEAD = WorkerStatus.DEAD
 STARTING_AT_A_TIME = 4  # how many threads of actors may be starting at the same time

@@ -5,9 +5,12 @@ from __future__ import annotations
 import _thread
 import heapq
 import time
-from typing import Any, Callable
 
 from .core_lock import core_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class Timers:

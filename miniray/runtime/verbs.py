@@ -9,9 +9,13 @@ there. None of this is checked when the program runs.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Protocol
-
 from ..core.records import TaskRecord, WorkerRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Protocol
+else:
+    Protocol = object
 
 
 class Verbs(Protocol):

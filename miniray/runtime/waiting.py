@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import _thread
 from collections import deque
-from typing import Any, Callable
 
 from ..core.records import ACTOR_TASK, NORMAL_TASK, ObjectRecord, TaskRecord, Waiter, WorkerRecord
 from ..core.transitions import WorkerStatus
@@ -46,6 +45,10 @@ from ..process.our_code import parks_here
 from ..process.worker_process import caller
 from .core_access import CoreAccess
 from .core_lock import writes_with_out
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 DEAD = WorkerStatus.DEAD
 LEND_AFTER_S = 0.01  # how long a task keeps its CPU while it waits for a task that already runs
@@ -155,9 +158,6 @@ class Waiting(CoreAccess):
         try:
             if self.closed:
                 raise session_over()
-            now = self.now()
-            if self.dropped:
-                cluster.references_dropped(now, self.dropped)
             # In the same step as the look at `closed`: the end of the session finds the waiter here, or we find
             # `closed` set.
             if handle is not None and execution is not None:  # both are None, or neither
@@ -167,6 +167,9 @@ class Waiting(CoreAccess):
             else:
                 self.driver_waiters[waiter] = objects
             at_once = worker is not None and waits_for_a_cpu(objects)
+            now = self.now()
+            if self.dropped:
+                cluster.references_dropped(now, self.dropped)
             actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
         finally:
             next(core_lock.leave)

@@ -9,14 +9,10 @@ in the one context of their thread, as they would in a process: what one call se
 
 from __future__ import annotations
 
-import inspect
-import logging
 from contextvars import Context
-from types import MethodType
-from typing import Any
+from types import CoroutineType, MethodType
 
 from ..core.actor_manager import UNWANTED
-from ..core.cluster import NOTHING
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process import children, exit_functions, worker_signals
@@ -29,6 +25,10 @@ from .handles import WorkerHandle, actor_handle, settle_interrupt
 from .outcomes import SIZES, Outcome, note_end, outcome_of_error, outcome_of_return, returned
 from .runtime import Runtime
 from .streams import run_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DEAD = WorkerStatus.DEAD
 
@@ -66,12 +66,14 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
                 if result is not None:
                     raise TypeError(f"__init__() should return None, not '{type(result).__name__}'")
                 outcome = constructed(execution)
-            elif type(result) in SIZES and spec.num_returns == 1:
-                outcome = Outcome()  # `outcome_of_return` written out for a result that needs no pickling
-                outcome.values, outcome.sizes = (result,), (SIZES[type(result)],)
+            elif type(result) in SIZES and spec.num_returns == 1:  # `outcome_of_return`, written out
                 now = runtime.now()
                 if worker.status is not DEAD and not task.t_finished:
                     task.t_ended = now
+                if handle.plain_outcome is None:
+                    handle.plain_outcome = Outcome()
+                outcome = handle.plain_outcome  # one object: it is reported before the next attempt begins
+                outcome.values, outcome.sizes = (result,), SIZES[type(result)]
             else:
                 outcome = outcome_of_return(runtime, execution, result)
             del result  # its finaliser may wait for a task: here the task is still running, and can be interrupted
@@ -85,7 +87,8 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
             note_end(runtime, execution)
         return outcome_of_error(runtime, execution, error)
     finally:
-        if handle.context is not None:  # it lives on, but must not keep the task's record and arguments
+        # An actor's context lives on, but must not keep the task's record and arguments. The next call replaces them.
+        if handle.context is not None and not worker.group.queue:
             current.set(None)
 
 
@@ -174,9 +177,11 @@ def shut_down(handle: WorkerHandle | None, context: Context) -> None:
         return
     try:
         returned = context.run(hook, instance)
-        if inspect.iscoroutine(returned):
+        if isinstance(returned, CoroutineType):
             returned.close()  # never awaited, as in Ray
     except Exception:
+        import logging  # only for an error
+
         logging.getLogger(__name__).exception("%s.__ray_shutdown__ failed", type(instance).__name__)
 
 
@@ -223,6 +228,14 @@ def kill_children(runtime: Runtime, handle: WorkerHandle, reap: bool) -> None:
         children.kill(handle.process, reap)
 
 
+def _store_values(task: TaskRecord, values: tuple[Any, ...]) -> None:
+    """Put the values that an attempt returned into the task's returns, except where an earlier attempt's value is kept.
+    The caller holds the lock."""
+    for obj, value in zip(task.returns, values):
+        if obj.status is PENDING or obj.status is LOST:
+            obj.value = value
+
+
 @writes_with_out
 def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Outcome) -> TaskRecord | None:
     """Report the outcome of an attempt to the core, and carry out the resulting actions. The lock must not be held.
@@ -254,12 +267,14 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         elif outcome.failure is not None:
             actions = cluster.task_failed(now, worker, task, outcome.failure, outcome.retry)
         elif task.worker is worker and worker.status is not DEAD:
-            for obj, value in zip(task.returns, outcome.values):
-                if obj.status is PENDING or obj.status is LOST:  # otherwise an earlier attempt's value is kept
-                    obj.value = value
+            returns = task.returns
+            if len(returns) == 1 and returns[0].status is PENDING and outcome.values:
+                returns[0].value = outcome.values[0]  # nearly every task: `_store_values`, written out
+            else:
+                _store_values(task, outcome.values)
             actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
         else:
-            actions = NOTHING
+            actions = cluster.settled(now)
         following: TaskRecord | None = worker.task
     finally:
         next(lock.leave)

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..process.doorbell import new_real_lock, real_clock
+from ..process.imports import gates
 
 FORK_S = 5.0
 
@@ -71,19 +72,19 @@ def let_fork() -> None:
             _inside[me] = times
 
 
-def _before_fork() -> None:
+def _close() -> None:
     """Close the gate, and wait until no other thread is inside."""
     me, ends = _get_ident(), real_clock() + FORK_S
     told = new_real_lock()
     told.acquire()
     if not _gate.acquire(timeout=FORK_S):
         return
-    _forks[me] = told  # after the gate, which `_after_fork_in_parent` opens for this thread
+    _forks[me] = told  # after the gate, which `_open` opens for this thread
     while any(thread != me for thread in list(_inside)) and told.acquire(timeout=max(0.0, ends - real_clock())):
         pass
 
 
-def _after_fork_in_parent() -> None:
+def _open() -> None:
     if _get_ident() in _forks:
         del _forks[_get_ident()]
         _gate.release()
@@ -100,4 +101,5 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(after_in_parent=_open, after_in_child=_after_fork_in_child)
+    gates.append((_close, _open))

@@ -26,7 +26,7 @@ from ..core.task_events import Event
 from ..core.transitions import TaskStatus
 from ..object_ref import ObjectRef
 from ..process import context
-from ..process.context import Execution
+from ..process.context import Execution, in_turn
 from ..process.exits import WorkerExit
 from ..runtime import async_worker, local_mode, worker
 from ..runtime.runtime import Runtime
@@ -65,12 +65,12 @@ class Fault:
         self.hits.append(log.events[-1])
 
     def __enter__(self) -> Fault:
-        with _changing:
+        with in_turn(_changing), _changing:
             self._begin()
         return self
 
     def __exit__(self, *error: object) -> None:
-        with _changing:
+        with in_turn(_changing), _changing:
             self._end()
         if not self.hits and error[:1] == (None,):
             text = f"{self.what} has not struck: {self._why_not()}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from ..process.context import in_turn
+
 _lock = threading.RLock()  # a finaliser may log, too
 _logged: set[str] = set()
 _disabled = _periodic = False
@@ -19,7 +21,7 @@ def log_once(key: str) -> bool:
         logger.warning("...")
     """
     global _period_start
-    with _lock:
+    with in_turn(_lock), _lock:
         if _disabled:
             return False
         if _periodic and time.monotonic() - _period_start > PERIOD_S:
@@ -44,7 +46,7 @@ def enable_periodic_logging() -> None:
 
 def reset_log_once(key: str | None = None) -> None:
     """Make `log_once` forget one key, or all keys for None."""
-    with _lock:
+    with in_turn(_lock), _lock:
         if key is None:
             _logged.clear()
         else:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..core.records import ENDED, READY, ObjectRecord
 from .errors import loaded
-from .serialization import Serialized, serialize
+from .serialization import COPY, Serialized, serialize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # The exact types whose values are sent as they are, because they cannot be told from a copy. bytes of any length too.
 PLAIN: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None), complex})
@@ -75,7 +78,7 @@ def unpack(stored: Any, value_of: Callable[[ObjectRecord], Any]) -> tuple[tuple[
             else:
                 values[place] = value_of(value)
         elif kind is Serialized:
-            values[place] = loaded(value)
+            values[place] = value.data.copy() if value.form == COPY else loaded(value)
     if not stored.names:
         return values, {}
     first = len(values) - len(stored.names)

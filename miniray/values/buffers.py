@@ -8,10 +8,13 @@ an array, numpy has been imported.
 
 from __future__ import annotations
 
+import _pickle as pickle
 import functools
-import pickle
 import sys
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ALIGNMENT = 64  # bytes
 

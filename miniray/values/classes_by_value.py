@@ -10,20 +10,24 @@ it until the class changes.
 
 from __future__ import annotations
 
+import _pickle as pickle
 import abc
 import enum
 import importlib
-import pickle
+import sys
 import types
-import typing
 import weakref
 from itertools import count
-from typing import Any, Iterator
 
 from ..exceptions import cause_class_of, dual_class
 from .functions_by_value import global_names
-from .pickler import ATOMS, ByValuePickler, dump, importable, reduces
+from .pickler import ATOMS, ByValuePickler, dump, importable, reduces, reduces_named
 from .spaces import adopt, find_copy, track, tracked_or_none
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import typing
+    from typing import Any, Iterator
 
 _versions = count(1)
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement, or by a C module at run time
@@ -272,18 +276,17 @@ def _make_class(
     cls: type | None = None if tracked is None else tracked.ref()
     if cls is not None:
         return cls
-    if metaclass is _TYPED_DICT:
+    if metaclass is getattr(sys.modules.get("typing"), "_TypedDictMeta", None):
         # This metaclass refuses dict as a base, although dict is the only base of the classes that it makes.
         cls = type.__new__(metaclass, name, bases, first_attributes)
+    elif metaclass is type:  # as below, in a fifth of the time: `type` looks at nothing but what it is given
+        cls = type(name, bases, {**first_attributes, **(members or {})})
     else:
         cls = types.new_class(
             name, bases, {"metaclass": metaclass}, lambda body: _execute(body, first_attributes, members)
         )
     adopt(cls, tracker_id)
     return cls
-
-
-_TYPED_DICT: type = type(typing.TypedDict("_Any", {}))  # type: ignore[operator]
 
 
 def _execute(body: Any, first_attributes: dict[str, Any], members: dict[str, Any] | None) -> None:
@@ -305,7 +308,7 @@ def _fill_class(cls: type, state: dict[str, Any]) -> None:
         type.__setattr__(cls, _REGISTERED, tuple(state["registered"]))
 
 
-@reduces(typing.TypeVar)
+@reduces_named("typing", "TypeVar")
 def _reduce_typevar(variable: typing.TypeVar, pickler: ByValuePickler) -> Any:
     if importable(variable, variable.__name__):
         return NotImplemented
@@ -327,9 +330,9 @@ def _make_typevar(
     tracker_id: str, name: str, constraints: tuple[Any, ...], bound: Any, options: dict[str, bool], module: str | None
 ) -> typing.TypeVar:
     tracked = find_copy(tracker_id)
-    variable = None if tracked is None else tracked.ref()
+    variable: typing.TypeVar | None = None if tracked is None else tracked.ref()
     if variable is None:
-        variable = typing.TypeVar(name, *constraints, bound=bound, **options)  # type: ignore[misc]
-        variable.__module__ = module  # type: ignore[assignment]
+        variable = sys.modules["typing"].TypeVar(name, *constraints, bound=bound, **options)
+        variable.__module__ = module
         adopt(variable, tracker_id)
     return variable

@@ -7,14 +7,16 @@ that its traceback does not grow from one `get` to the next.
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
 
 from .. import exceptions
 from ..core.records import NORMAL_TASK, Aside, Failure, ObjectRecord, TaskRecord, aside
 from .serialization import ERROR, TASK_ERROR, Serialized, deserialize, serialize_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 keep_frames = False  # whether the error that `get` raises has the task's tracebacks in `task_frames`, for a debugger
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -102,6 +104,8 @@ def from_exception(
     function_name, title = names_of(task)
     where = _below_our_frames(error)
     try:
+        import traceback  # only for an error
+
         text = "".join(traceback.format_exception(type(error), error, where))
     except Exception as problem:  # a user's __str__ may raise anything
         text = f"Traceback (most recent call last):\n{type(error).__name__}: <no text: {type(problem).__name__}>\n"
@@ -140,6 +144,8 @@ def not_rebuilt(error: Exception) -> exceptions.RaySystemError:
     As in Ray.
     """
     where = _below_our_frames(error)
+    import traceback  # only for an error
+
     text = "".join(traceback.format_exception(type(error), error, where))
     if where is None:  # there is no frame but ours, so that Python leaves out the first line
         text = f"Traceback (most recent call last):\n{text}"

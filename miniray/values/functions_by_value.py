@@ -13,13 +13,17 @@ import functools
 import marshal
 import sys
 import types
+import weakref
 from importlib import import_module
 from opcode import EXTENDED_ARG, opmap
-from typing import Any, Callable, Iterator
 
 from ..process.replaced import Place, place_of
 from .pickler import ByValuePickler, importable, is_sent_by_value, reduces
 from .spaces import ByIdentity
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _GLOBAL_OPERATIONS = frozenset({_LOAD_GLOBAL, opmap["STORE_GLOBAL"], opmap["DELETE_GLOBAL"]})
@@ -118,9 +122,20 @@ def _fill_function(function: types.FunctionType, state: dict[str, Any]) -> None:
 @reduces(types.CodeType)
 def _reduce_code(code: types.CodeType, pickler: ByValuePickler) -> Any:
     try:
-        return marshal.loads, (marshal.dumps(code),)
+        return _load_code, (marshal.dumps(code),)
     except ValueError:  # a tool has inserted constants that no compiler makes
         return _make_code, (marshal.dumps(code.replace(co_consts=())), code.co_consts)
+
+
+_loaded: weakref.WeakValueDictionary[bytes, types.CodeType] = weakref.WeakValueDictionary()
+
+
+def _load_code(data: bytes) -> types.CodeType:
+    """Return the code in these bytes of marshal. Copies of a function share it, as closures do: it never changes."""
+    code = _loaded.get(data)
+    if code is None:
+        code = _loaded[data] = marshal.loads(data)
+    return code
 
 
 def _make_code(data: bytes, constants: tuple[Any, ...]) -> types.CodeType:

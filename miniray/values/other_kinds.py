@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import _pickle as pickle
 import collections
-import dataclasses
 import io
-import pickle
 import sys
 import types
 import weakref
-from typing import Any
 
 from ..process import replaced
 from ..process.standard_streams import WorkerStream
-from .pickler import ByValuePickler, reduces
+from .pickler import ByValuePickler, reduces, reduces_named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @reduces(io.TextIOWrapper)
@@ -120,11 +122,9 @@ def _make_items(kind: Any, items: list[tuple[Any, Any]]) -> Any:
 
 
 # The markers that the module dataclasses compares by identity.
-_MARKERS = (dataclasses.MISSING, dataclasses.KW_ONLY, dataclasses._FIELD)  # type: ignore[attr-defined]
-
-
-@reduces(*{type(marker) for marker in _MARKERS})
+@reduces_named("dataclasses", "_MISSING_TYPE", "_KW_ONLY_TYPE", "_FIELD_BASE")
 def _reduce_marker(marker: Any, pickler: ByValuePickler) -> Any:
+    dataclasses = sys.modules["dataclasses"]
     for name, value in vars(dataclasses).items():
         if value is marker:
             return getattr, (dataclasses, name)

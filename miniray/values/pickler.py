@@ -8,25 +8,30 @@ from their values alone, and an open file is sent as its text.
 
 from __future__ import annotations
 
+import _pickle as pickle
 import copyreg
 import io
-import pickle
 import sys
 import threading
 import types
 from operator import attrgetter
-from typing import Any, Callable
 
 from .buffers import frozen
 from .spaces import loads_into_driver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    Reducer = Callable[[Any, "ByValuePickler"], Any]
 
 # Types whose values are immutable, hold no other values, and are supported by marshal.
 ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), type(Ellipsis)})
 
 _PLAIN_REDUCE: Any = object.__reduce__
-Reducer = Callable[[Any, "ByValuePickler"], Any]
 
 _reducers: dict[type, Reducer] = {}  # by exact type; `type` stands for the metaclasses without an entry
+_named: dict[str, dict[str, Reducer]] = {}  # by module and name, until an object of that type is sent
 _custom: dict[type, Reducer] = {}  # from util.register_serializer; these come first
 _by_value_modules: set[str] = set()
 _thread = threading.local()  # .pickler: that of the innermost dump() on this thread
@@ -40,6 +45,16 @@ def reduces(*kinds: type) -> Callable[[Reducer], Reducer]:
 
     def register(reducer: Reducer) -> Reducer:
         _reducers.update(dict.fromkeys(kinds, reducer))
+        return reducer
+
+    return register
+
+
+def reduces_named(module: str, *names: str) -> Callable[[Reducer], Reducer]:
+    """Decorator: the same for types of a module that the program may never import, by their names there."""
+
+    def register(reducer: Reducer) -> Reducer:
+        _named.setdefault(module, {}).update(dict.fromkeys(names, reducer))
         return reducer
 
     return register
@@ -117,6 +132,11 @@ class ByValuePickler(pickle.Pickler):
         kind = type(obj)
         reducer = _custom.get(kind) or _reducers.get(kind)
         if reducer is None:
+            if kind.__module__ in _named:
+                reducer = _named[kind.__module__].get(kind.__name__)
+                if reducer is not None:
+                    _reducers[kind] = reducer
+                    return reducer(obj, self)
             if not issubclass(kind, type):
                 return NotImplemented if kind.__reduce__ is _PLAIN_REDUCE else self._by_own_reduce(obj, kind)
             reducer = _reducers[type]

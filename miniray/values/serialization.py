@@ -44,17 +44,19 @@ User code (hooks of pickle, metaclasses, imports) can run in every function here
 
 from __future__ import annotations
 
+import _pickle as pickle  # the part of pickle that is written in C; the rest is not needed
 import io
 import marshal
-import pickle
 import threading
-import traceback
-from typing import Any, Callable
 
 from ..exceptions import RayError, RayTaskError
 from . import classes_by_value, functions_by_value, other_kinds  # noqa: F401, they register reducers
 from .pickler import ATOMS, ByValuePickler, contain, deregister_serializer, dump, importable, register_serializer
 from .spaces import Space, current_space, loads_into_driver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 __all__ = [
     "Captured",
@@ -92,7 +94,8 @@ class Serialized:
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
     def __init__(self, data: Any, buffers: tuple[Any, ...], contained: tuple[Any, ...], size: int, form: str):
-        self.data, self.buffers, self.contained, self.size, self.form = data, buffers, contained, size, form
+        self.data, self.buffers, self.contained = data, buffers, contained  # at most three: five would make a tuple
+        self.size, self.form = size, form
 
 
 COPY, PLAIN, PICKLED, BY_VALUE, ERROR, TASK_ERROR = "copy", "plain", "pickled", "by value", "error", "task error"
@@ -185,6 +188,8 @@ def _to_bytes(value: bytearray | memoryview) -> bytes:
 def _store_plain(value: list[Any] | dict[Any, Any] | set[Any]) -> Serialized:
     # Copy before looking at the items, because another thread may be changing the value.
     copied = value.copy()
+    if type(copied) is list and _NUMBERS.issuperset(map(type, copied)):  # the same, and quicker
+        return Serialized(copied, (), (), 8 * len(copied), COPY)
     size = _size_of_atoms(copied)
     if size >= 0 and type(copied) is dict:
         of_values = _size_of_atoms(copied.values())
@@ -335,6 +340,8 @@ class Captured:
             try:
                 made = space.load(stored.data, tuple(map(bytearray, stored.buffers)), once=self)
             except Exception as error:
+                import traceback  # only for an error
+
                 text = "".join(traceback.format_exception(error))
                 raise RuntimeError(
                     f"The {self._subject} failed to import on the worker. A value that it refers to cannot be rebuilt "

@@ -14,14 +14,18 @@ All tables here hold classes weakly, so a class that is no longer used disappear
 
 from __future__ import annotations
 
+import _pickle as pickle
 import os
-import pickle
 import threading
 import weakref
 from itertools import count
-from typing import Any, Generic, TypeVar
 
+from ..generics import Generic, TypeVar
 from ..process.worker_process import caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 T = TypeVar("T")
 
@@ -32,27 +36,40 @@ _ids_lock = threading.RLock()
 _ID_PREFIX = os.urandom(8).hex()
 
 
+class _Entry(weakref.ref[T]):
+    """The entry of an object in a table of notes."""
+
+    __slots__ = ("key", "note")
+
+    key: int
+    note: Any
+
+
 class ByIdentity(Generic[T]):
     """A table of notes about objects. A note is found by the object's identity, and is dropped with the object.
 
     A WeakKeyDictionary would call the object's own __hash__ and __eq__, and a metaclass may define these in any way.
     """
 
-    __slots__ = ("_notes",)
+    __slots__ = ("_notes", "_forget")
 
     def __init__(self) -> None:
-        self._notes: dict[int, tuple[weakref.ref[Any], T]] = {}
+        notes: dict[int, _Entry[Any]] = {}
+        self._notes = notes
+        # The callback runs before the object's memory, and with it the id, can be given to another object.
+        self._forget: Callable[[_Entry[Any]], Any] = lambda entry: notes.pop(entry.key, None)
 
     def get(self, obj: Any) -> T | None:
         """Return the note about this very object, or None."""
         entry = self._notes.get(id(obj))
-        return None if entry is None else entry[1]
+        return None if entry is None else entry.note
 
     def setdefault(self, obj: Any, note: T) -> T:
         """Store a note if there is none, and return the stored note, which may be that of another thread."""
-        key, notes = id(obj), self._notes
-        # The callback runs before the object's memory, and with it the id, can be given to another object.
-        return notes.setdefault(key, (weakref.ref(obj, lambda _: notes.pop(key, None)), note))[1]
+        entry = _Entry(obj, self._forget)
+        entry.key, entry.note = id(obj), note
+        stored: T = self._notes.setdefault(entry.key, entry).note
+        return stored
 
     def __len__(self) -> int:
         return len(self._notes)

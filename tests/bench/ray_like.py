@@ -35,6 +35,7 @@ ray.shutdown()"""
     max_listed = 10_000
 
     def start(self):
+        self.actor_classes = {}
         self.ray = importlib.import_module(self.package)
         self.ray.init(num_cpus=WORKERS, **self.init_options())
         self.get, self.put = self.ray.get, self.ray.put
@@ -67,11 +68,14 @@ ray.shutdown()"""
         for ref in refs:
             self.ray.cancel(ref)
 
-    def actor(self, cls):
-        return self.ray.remote(cls).remote()
+    def actor_class(self, cls):
+        """The actor class of this class, which is decorated once, as a program does."""
+        return self.actor_classes.get(cls) or self.actor_classes.setdefault(cls, self.ray.remote(cls))
 
-    def actor_record(self, cls):
-        return self.ray.remote(cls).remote()
+    def actor(self, cls):
+        return self.actor_class(cls).remote()
+
+    actor_record = actor
 
     def async_actor(self, cls, concurrency):
         return self.ray.remote(cls).options(max_concurrency=concurrency).remote()

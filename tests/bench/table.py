@@ -6,6 +6,9 @@
 Each figure is the median of several runs; a run is the median of its rounds, as in `bench.py`. A machine on which other
 programs run gives no figures of this kind. So the CPU time of all others is measured for each row, and a row is marked
 and does not count if others used more than a tenth of a CPU. Linux only: it reads /proc/stat.
+
+The package is compiled first. Otherwise, where PYTHONDONTWRITEBYTECODE is set, the start of a process would include the
+compilation of miniray each time, which an installed package never needs.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tests.bench.bench import Column, Options, measure
+from tests.bench.bench import ROOT, Column, Options, measure
 from tests.bench.workloads import WORKLOADS
 
 MOST_OF_OTHERS = 0.1
@@ -133,6 +136,12 @@ def is_since_312(python: str) -> bool:
     return subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]).returncode == 0
 
 
+def compile_package(python: str) -> None:
+    """Write the byte code of miniray and of this benchmark for this interpreter."""
+    folders = [str(ROOT / "miniray"), str(ROOT / "tests" / "bench")]
+    subprocess.run([python, "-m", "compileall", "-q", *folders], check=True)
+
+
 def figure(target: Target, python: str, runs: int, rounds: int) -> Figure:
     """Measure a target in several runs."""
     found = [ratio(target, python, rounds) for _ in range(runs)]
@@ -147,6 +156,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3, help="in each run")
     asked = parser.parse_args()
+    compile_package(asked.python)
     print(f"{asked.python}: {asked.runs} runs of {asked.rounds} rounds")
     print(f"{'workload':22} {'ratio':>6} {'most':>6}  {'':9} {'others':>6}  runs", flush=True)
     found = []

@@ -65,6 +65,20 @@ class Counter:
         return self.n
 
 
+def local_counter():
+    """The same class as one of a script, which workers cannot import: it travels by value."""
+
+    class LocalCounter:
+        def __init__(self):
+            self.n = 0
+
+        def incr(self, by=1):
+            self.n += by
+            return self.n
+
+    return LocalCounter
+
+
 class Gate:
     """The class of an async actor: many calls wait until one call opens the gate."""
 
@@ -266,9 +280,10 @@ def actor_sync(b, n):
 @workload("actors_1000", 1_000, peer="queue")
 @workload("actors_100", 100, peer="queue")
 def actors(b, n):
-    """create n actors and call each once"""
+    """create n actors of a class that travels by value, as those of a script do, and call each once"""
+    counter = local_counter()
     m0, t0 = memory_mb(), clock()
-    handles = [b.actor(Counter) for _ in range(n)]
+    handles = [b.actor(counter) for _ in range(n)]
     b.get([b.method(a, "incr")(1) for a in handles])
     spent = clock() - t0
     grown = memory_mb() - m0

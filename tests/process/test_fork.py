@@ -4,6 +4,7 @@ undisturbed."""
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import multiprocessing
 import os
 import subprocess
@@ -185,3 +186,68 @@ def test_a_fork_waits_for_an_import_of_another_thread():
         finder.may_end.set()
         thread.join(60)
         sys.meta_path.remove(finder)
+
+
+def test_a_fork_closes_a_gate_that_the_import_it_waits_for_has_added(monkeypatch):
+    """Hooks of `os.register_at_fork` that are added meanwhile are not called. Here the fork was in time to wait for
+    the import of a module that calls SQLite, and too early to keep its thread out of SQLite."""
+    monkeypatch.setattr(imports, "gates", [])
+    calls = []
+
+    class Adds(Slow):
+        def find_spec(self, name, path=None, target=None):
+            super().find_spec(name)
+            if name == self.name and not imports.gates:
+                imports.gates.append((lambda: calls.append("closed"), lambda: calls.append("opened")))
+
+    finder = Adds()
+    sys.meta_path.insert(0, finder)
+    thread = threading.Thread(target=lambda: pytest.raises(ImportError, importlib.import_module, finder.name))
+    release = threading.Timer(0.2, finder.may_end.set)
+    try:
+        thread.start()
+        assert finder.looks.wait(60)
+        release.start()
+        assert forked(lambda: calls) == "['closed']"
+    finally:
+        finder.may_end.set()
+        thread.join(60)
+        sys.meta_path.remove(finder)
+
+
+class SlowInTheParent:
+    """Finds a module whose code takes long, but not in a child."""
+
+    name = "miniray.process.not_there"
+
+    def __init__(self):
+        self.begun, self.may_end, self.parent = threading.Event(), threading.Event(), os.getpid()
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self) if name == self.name else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        if os.getpid() == self.parent:
+            self.begun.set()
+            assert self.may_end.wait(60)
+        module.whole = True
+
+
+def test_a_child_begins_an_import_again_that_began_just_before_the_fork(monkeypatch):
+    monkeypatch.setattr(imports, "unfinished", list)  # it began after the last look
+    finder = SlowInTheParent()
+    sys.meta_path.insert(0, finder)
+    thread = threading.Thread(target=importlib.import_module, args=(finder.name,))
+    try:
+        thread.start()
+        assert finder.begun.wait(60)
+        assert forked(lambda: importlib.import_module(finder.name).whole) == "True"
+    finally:
+        finder.may_end.set()
+        thread.join(60)
+        sys.meta_path.remove(finder)
+        sys.modules.pop(finder.name, None)
+        vars(sys.modules["miniray.process"]).pop("not_there", None)

@@ -197,6 +197,19 @@ def under_the_lock(function: Callable) -> Callable:
     return call
 
 
+class Ended(deque):
+    """The finished tasks of a history, oldest first. by_number: the same, and those that have left it."""
+
+    def __init__(self, finished: deque[records.TaskRecord]):
+        super().__init__(finished)
+        self.by_number = {task.number: task for task in finished}
+
+    def append(self, task: records.TaskRecord) -> None:
+        """A task has ended."""
+        self.by_number[task.number] = task
+        super().append(task)
+
+
 class Striker:
     """Called at the end of every event of a cluster: strikes if the plan says so, and checks the invariants."""
 
@@ -215,18 +228,24 @@ class Striker:
         for name in EVENTS:
             setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
         self.cluster.after_event.append(self._after_event)
+        self._is_unsettled = False
+        self._references_dropped = self.cluster.references_dropped
+        self.cluster.references_dropped = self.references_dropped  # type: ignore[method-assign]
         # Let the core forget finished tasks soon, so that a check has less to do. All are kept here, to be explained.
-        self.ended: dict[int, records.TaskRecord] = {}
-        self.cluster.history.limit = 20
-        self._task_ended = self.cluster.history.task_ended
-        self.cluster.history.task_ended = self.task_ended  # type: ignore[method-assign]
+        history = self.cluster.history
+        history.limit, history.finished = 20, Ended(history.finished)
+        self.ended = history.finished.by_number
 
-    def task_ended(self, task: records.TaskRecord) -> None:
-        """Keep the finished task."""
-        self.ended[task.number] = task
-        self._task_ended(task)
+    @under_the_lock
+    def references_dropped(self, now: float, dropped: deque) -> None:
+        """An event must follow before the lock is released: what the references kept may now end, or become free."""
+        if self._is_unsettled:
+            self._note(AssertionError("no event followed the drop of references"))
+        self._is_unsettled = True
+        self._references_dropped(now, dropped)
 
     def _after_event(self, now: float) -> list:
+        self._is_unsettled = False
         due, self._due = self._due, None
         if due is None:
             return []
@@ -452,7 +471,9 @@ def play(
         gc.collect()  # the errors of struck attempts are in cycles with their frames, which may hold references
         with runtime.locked():  # this reports the dropped references
             pass
-        assert striker.wait_for_rest(30), f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        assert striker.wait_for_rest(30), (
+            f"it does not come to rest; {len(runtime.dropped)} references are not reported"
+        )
         if striker.problem is not None:
             raise striker.problem
         extra = explain_attempts(cluster, striker.ended)

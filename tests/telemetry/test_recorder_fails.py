@@ -126,6 +126,25 @@ def test_a_folder_that_is_deleted_meanwhile(tmp_path, caplog):
     ]
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_deleted_or_replaced_meanwhile_leaves_no_log(tmp_path, caplog, replaced):
+    """SQLite would write the log of the old file into the next one of this name."""
+    path, other = tmp_path / "run.db", tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE theirs (name)")
+    connection.close()
+    with ray.init(num_cpus=1, telemetry=str(path)):
+        ray.get(double.remote(1))
+        wait_for_rows(str(path), "SELECT 1 FROM tasks WHERE state = 'FINISHED'")
+        assert (tmp_path / "run.db-wal").stat().st_size
+        other.replace(path) if replaced else path.unlink()
+        ray.api.session.recorders[0]._done.acquire()
+        ray.api.session.recorders[0]._done.release()
+        assert [file.name for file in tmp_path.iterdir()] == ["run.db" if replaced else "other.db"]
+    assert not replaced or rows(str(path), "SELECT name FROM sqlite_master") == [("theirs",)]
+    assert len(caplog.records) == 1
+
+
 def test_a_full_disk(path, caplog):
     """The recording stops with one warning and a row in `dropped`; what was written before is complete."""
     with ray.init(num_cpus=2, telemetry=path):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 # Each layer with its modules. A package stands for all its modules, except those that are listed by a longer name.
 LAYERS: dict[str, tuple[str, ...]] = {
-    "ground": ("ids", "exceptions", "_version", "job_config"),
+    "ground": ("generics", "ids", "exceptions", "_version", "job_config"),
     "core": ("core",),
     "options": ("options", "runtime_env"),
     "process": ("process",),

@@ -14,6 +14,7 @@ LONGEST = 600
 WIDEST = 130
 """Aim at 120 characters, so that the source fits beside a chapter. A string that should not be split may be longer."""
 LONG_FOR_A_REASON: dict[str, str] = {
+    "miniray/core/cluster.py": "the only entry to the core: every event, one short method after the other",
     "miniray/core/invariants.py": "every rule between the tables, on the page to read before changing the core",
     "miniray/core/records.py": "all records of the core, on the page that readers open most often",
     "miniray/exceptions.py": "the whole error tree, one short class after the other: an error is easy to find",

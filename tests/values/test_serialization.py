@@ -12,6 +12,7 @@ import types
 import pytest
 
 from miniray import cloudpickle
+from miniray.values import serialization
 from miniray.values.serialization import (
     Serialized,
     contain,
@@ -497,3 +498,9 @@ def test_memory_that_was_aligned_before_is_shared():
     (block,) = serialize(numpy.arange(1000)).buffers
     (again,) = serialize([pickle.PickleBuffer(block)]).buffers
     assert numpy.shares_memory(numpy.asarray(block), numpy.asarray(again))
+
+
+def test_the_size_of_a_list_of_numbers_is_that_of_its_items():
+    """`_store_plain` has a quicker way for a list of numbers: the size must be the one that `_size_of_atoms` finds."""
+    for numbers in ([], [1], [1, 2.5, True, None], list(range(100))):
+        assert serialize(numbers).size == serialization._size_of_atoms(numbers)

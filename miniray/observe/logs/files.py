@@ -11,13 +11,16 @@ import _thread
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Callable
 
 from ...core.records import WorkerRecord
 from ...ids import JOB_HEX
 from ...process.context import Execution, shown_pid
 from ...process.worker_output import Pipe
 from ..escape import escaped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 FILE_BYTES = 4 << 20  # the most that one log keeps: the newest lines that fit
 ALL_BYTES = 256 << 20  # the most that all logs of a session keep

@@ -9,18 +9,21 @@ _private/ray_logging.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Hashable, Iterator
-from typing import Any
 
-DIGIT = re.compile(r"\d")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from typing import Any
+
+    Labelled = tuple[Any, str]  # the label of a line's source, opaque here, and the line
+
 HINT = (
     " (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable log deduplication, or see "
     "https://docs.ray.io/en/master/ray-observability/user-guides/configure-logging.html#log-deduplication "
     "for more options.)"
 )
 SYSTEM = "raylet"  # the only source whose own repeats are folded
-Labelled = tuple[Any, str]  # the label of a line's source, opaque here, and the line
 
 
 class _Repeats:
@@ -47,19 +50,27 @@ class Folding:
         green: tuple[str, str] = ("", ""),
     ):
         self.window_s, self.green = window_s, green
-        self._allow = re.compile(allow) if allow else None
-        self._skip = re.compile(skip) if skip else None
+        self._allow: re.Pattern[str] | None = None
+        self._skip: re.Pattern[str] | None = None
+        if allow or skip:
+            import re
+
+            self._allow = re.compile(allow) if allow else None
+            self._skip = re.compile(skip) if skip else None
         self._recent: dict[str, _Repeats] = {}  # the oldest first
         self._hinted = False
 
     def fold(self, now: float, source: Hashable, label: Any, lines: list[str]) -> list[Labelled]:
         """Return the lines to show when `source` prints these. now: seconds; label: returned with each of the lines."""
+        import re  # only for a program whose tasks print
+
         shown: list[Labelled] = []
+        has_digit = re.compile(r"\d").search
         for line in lines:
             if self._allow is not None and self._allow.search(line):
                 shown.append((label, line))
             elif self._skip is None or not self._skip.search(line):
-                pattern = " ".join(word for word in line.split() if not DIGIT.search(word))
+                pattern = " ".join(word for word in line.split() if not has_digit(word))
                 if not pattern or self._is_shown(now, source, pattern, (label, line)):
                     shown.append((label, line))
         shown.extend(self._expire(now))

@@ -21,7 +21,7 @@ from html import escape
 from numbers import Real
 from typing import Any
 
-from ...process.context import at_end, in_forked_child
+from ...process.context import at_end, in_forked_child, in_turn
 from ...process import standard_streams
 from ..escape import escaped
 
@@ -98,7 +98,7 @@ class Bars:
 
         worker, name: the bar's owner; 0 and "" for the driver.
         """
-        with self.lock:
+        with in_turn(self.lock), self.lock:
             self._end_collected()
             self._report(state, worker, name)
 
@@ -126,7 +126,7 @@ class Bars:
 
     def close(self, workers_only: bool = True) -> None:
         """End the bars of workers, when their session ends; or all bars."""
-        with self.lock:
+        with in_turn(self.lock), self.lock:
             self._end_collected()
             for key in [key for key in self.bars if key[0] or not workers_only]:
                 self._finish(key)
@@ -212,21 +212,21 @@ class Bars:
 
     def hide_bars(self) -> None:
         """Take the block off the screen until `unhide_bars`."""
-        with self.lock:
+        with in_turn(self.lock), self.lock:
             self.hidden = True
             if self.drawn:
                 self._put(self._erasing())
 
     def unhide_bars(self) -> None:
         """Draw the block again."""
-        with self.lock:
+        with in_turn(self.lock), self.lock:
             self.hidden = False
             if self.terminal is not None and self.bars:
                 self._draw(self.terminal, at_once=True)
 
     def _write_above(self, stream: Any, text: str) -> int:
         """Write the driver's text in place of the block, and the block below the text."""
-        with self.lock:
+        with in_turn(self.lock), self.lock:
             self._end_collected()
             written: int
             if self.terminal is None or not stream.isatty():

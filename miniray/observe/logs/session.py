@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from ...core.records import ACTOR_TASK
 from ...core.transitions import WorkerStatus
@@ -24,12 +23,16 @@ from ...process.worker_output import NAMES, Pipe, Reader
 from ...process.worker_process import WorkerProcess
 from ..escape import escaped
 from .files import Attempt, LogFile, WorkerLog, actor_label
-from .folding import SYSTEM, Labelled, folding_from_environment
+from .folding import SYSTEM, folding_from_environment
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ...core.records import NodeRecord, TaskRecord, WorkerRecord
     from ...runtime.runtime import Runtime
     from ...process.context import Execution
+    from .folding import Labelled
 
 DEAD = WorkerStatus.DEAD
 CYAN, YELLOW, GREEN, RESET = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[0m"

@@ -10,11 +10,12 @@ import threading
 from collections import deque
 from typing import Any
 
-from .baton import Baton, Fiber
+from .baton import Baton, Fiber, RunOver
 from .steps import GOES_ON, Step
 
 IS_OWNED = threading.Condition._is_owned.__code__  # type: ignore[attr-defined]  # knows the answer of `acquire`
 LOOKS_AT_WAITER = Step("looks at a condition", ["conditions"])
+HAS_ITS_TURN = Step("goes on in its turn", None)  # other threads may want the same turn
 MOST_UNWINDING = 1_000  # how many locks a thread may take while it is ended
 _allocate_lock = _thread.allocate_lock
 _becoming_real = _thread.RLock()
@@ -171,6 +172,37 @@ if hasattr(os, "register_at_fork"):
 
 
 SimLock.__name__, SimLock.__module__ = "lock", "_thread"  # as a program sees the real ones
+
+
+class Turn:
+    """The turn at a real lock of miniray, which outlives the simulation: see `context.in_turn`. Re-entrant.
+
+    Taking it is no point: a point comes before what the lock guards.
+    """
+
+    def __init__(self, baton: Baton):
+        self._baton, self._lock = baton, SimLock(baton)
+        self._owner: Fiber | None = None
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        fiber = self._baton.current
+        if self._owner is not fiber:
+            if fiber.unwinding and self._lock.locked():  # it may not wait, and the real lock is not free
+                raise RunOver
+            before, fiber.resumes = fiber.resumes, HAS_ITS_TURN
+            try:
+                self._lock.acquire()
+            finally:
+                fiber.resumes = before
+            self._owner = fiber
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+            self._lock.release()
 
 
 class SimInbox:

@@ -244,10 +244,11 @@ def _run(thread: threading.Thread, own: Callable[[], Any] | None) -> None:
 
 
 def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
-    """Stands in for what `threading` calls after an exception: ending a thread with its run is not a mistake."""
+    """Stands in for what `threading` calls after an exception: ending a thread with its run is not a mistake. Nor is
+    what a thread raises because its run has been ended early, and with it the session."""
 
     def invoke(thread: threading.Thread) -> None:
-        if not isinstance(sys.exc_info()[1], RunOver):
+        if not isinstance(sys.exc_info()[1], RunOver) and not (_baton is not None and _baton.over):
             hook(thread)
 
     return invoke

@@ -18,11 +18,12 @@ from typing import Any
 from ...core.records import TaskRecord
 from ...exceptions import DeadlockError
 from ...process import context, random_numbers
-from ...process.context import Execution, current
+from ...process.context import NOBODY_WAITS, Execution, current
 from ..handles import WorkerHandle
 from . import replacing
 from .baton import Baton, Fiber
 from .deadlock import reasons
+from .locks import Turn
 from .schedules import Schedule
 from .watchdog import Watchdog
 
@@ -51,6 +52,7 @@ class Simulation:
         self.paths: dict[int, str] = {}
         self._calls: dict[str, int] = {}
         self._streams: dict[str, random.Random] = {}
+        self._turns: dict[Any, Turn] = {}  # by the real lock
         self._collect_at = COLLECT_EVERY
         self._collects = gc.isenabled()
         gc.disable()
@@ -99,6 +101,12 @@ class Simulation:
         if self._collects:
             gc.enable()
 
+    def turn(self, lock: Any) -> Any:
+        """The turn at a real lock of miniray: see `context.in_turn`."""
+        if self.baton.here() is None:
+            return NOBODY_WAITS
+        return self._turns.setdefault(lock, Turn(self.baton))
+
     def must_take_part(self) -> None:
         """Raise RuntimeError on a thread that takes no part: the simulation cannot decide when it runs."""
         if self.baton.here() is None:
@@ -106,6 +114,11 @@ class Simulation:
                 "a thread that was started before the simulation, or by C code, cannot use a simulated session: "
                 "start the thread inside the simulation"
             )
+
+    def must_take_part_to_end(self) -> None:
+        """The same, unless the driver's thread has ended: then any thread may end the session."""
+        if self.baton.driver.ident in sys._current_frames():
+            self.must_take_part()
 
     def _deadlock_errors(self, stuck: list[Fiber]) -> list[BaseException]:
         return [DeadlockError(reason) for reason in reasons(self.runtime, stuck)]

@@ -61,10 +61,10 @@ class Node:
     """A function at one place of the tree. children: by id() of their code, which the node keeps alive. samples: how
     often it was the innermost call. ran, waited: the seconds of these. ids: those of the task, the actor and the
     worker that it was seen in, each None if there was none, or several. numbers: those of the same records, 0 for none,
-    -1 for several; the tree keeps no record alive. last: when it was last seen, on the
-    sampler's clock. lines: by number of a line, the seconds in which it was the innermost one."""
+    -1 for several; the tree keeps no record alive. latest: the numbers of the last sample. last: when it was last seen,
+    on the sampler's clock. lines: by number of a line, the seconds in which it was the innermost one."""
 
-    __slots__ = ("code", "children", "samples", "ran", "waited", "numbers", "ids", "last", "lines")
+    __slots__ = ("code", "children", "samples", "ran", "waited", "numbers", "latest", "ids", "last", "lines")
 
     def __init__(self, code: CodeType | None):
         self.code = code
@@ -72,6 +72,7 @@ class Node:
         self.samples = 0
         self.ran = self.waited = self.last = 0.0
         self.numbers: tuple[int, ...] = ()
+        self.latest: tuple[int, int, int] | None = None
         self.ids: list[str | None] = [None, None, None]
         self.lines: dict[int, float] = {}
 
@@ -278,9 +279,15 @@ class Sampler:
 
     def _whose(self, node: Node, task: Any, worker: Any) -> None:
         """Note whose a stack was, as ids: the records may be gone when the profile is read."""
-        records = task, task.actor if task is not None else None, worker
-        numbers = tuple([one.number if one is not None else 0 for one in records])
-        if node.numbers != numbers:
+        actor = task.actor if task is not None else None
+        numbers = (
+            task.number if task is not None else 0,
+            actor.number if actor is not None else 0,
+            worker.number if worker is not None else 0,
+        )
+        if node.latest != numbers:
+            node.latest = numbers
+            records = task, actor, worker
             if not node.numbers:
                 node.numbers, node.ids = numbers, [one.hex if one is not None else None for one in records]
             else:

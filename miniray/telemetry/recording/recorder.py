@@ -49,7 +49,7 @@ from ...process import context, signal_handlers
 from ..collecting.collector import EVERYTHING, Batch, Collector
 from ..config import TelemetryConfig
 from ..fork_gate import inside
-from .recording_file import Identity, InUse, Refused, claim, named, process_started
+from .recording_file import ENDINGS, Identity, InUse, Refused, claim, named, process_started
 from ..collecting.numbers import Numbers, masked, to_json
 from ..sql.sources import facts
 from ..collecting.store import Store
@@ -136,6 +136,7 @@ class Recorder:
         self.id = os.urandom(8).hex()
         self._connection = claim(path, self._create)
         self._identity = Identity(path)
+        self._logs = [Identity(f"{path}{ending}") for ending in ENDINGS if ending]
         self._store = Store(self._connection)
         self._collector: Collector | None = None
         self._pid = os.getpid()
@@ -374,6 +375,15 @@ class Recorder:
             self._connection.close()
         except sqlite3.Error as problem:
             logger.debug("%s could not be closed: %s", self.path, problem)
+        self._remove_logs_without_file()
+
+    def _remove_logs_without_file(self) -> None:
+        """SQLite leaves them if the file was deleted or replaced. It would take them for those of the next file."""
+        if self._identity.changed():
+            for log in self._logs:
+                if not log.changed():
+                    with suppress(OSError):  # there was none
+                        os.unlink(log.path)
 
     def _keep_reserve(self) -> None:
         """Take a part of the disk that the last row can use when the disk is full. The file has no name, so nothing is

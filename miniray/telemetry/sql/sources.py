@@ -66,7 +66,8 @@ def facts(runtime: Any) -> dict[str, object]:
     return {
         "miniray_version": __version__,
         "python_version": platform.python_version(),
-        "platform": platform.platform(),
+        # `platform.platform` would start a process, to find out what `processor` is.
+        "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "pid": os.getpid(),
         "entrypoint": context.shown_entrypoint(),
         "namespace": runtime.options.get("namespace") or "",
@@ -190,7 +191,7 @@ class _Source:
         """Run one statement that reads. Raises QueryError."""
         sandbox.check(sql, params, limit, timeout_s)
         ends = real_clock() + timeout_s
-        with self._used(ends, timeout_s):
+        with context.in_turn(self._lock), self._used(ends, timeout_s):
             with inside:
                 read = sandbox.tables_of(self._connection, self._guard, sql, params)
             before = real_clock()
@@ -266,7 +267,7 @@ class _Source:
             return
         if self._aside is not None:  # a function of SQLite does not look: its statement is late from now on
             self._aside.give_up()
-        with self._lock:
+        with context.in_turn(self._lock), self._lock:
             self._close_if_unused()
 
     def _close_if_unused(self) -> None:
@@ -457,7 +458,7 @@ class FileSource(_Source):
 
     def session(self) -> dict[str, str]:
         """The facts of the table `session`. Raises QueryError."""
-        with self._used(real_clock() + OWN_S, OWN_S), inside:
+        with context.in_turn(self._lock), self._used(real_clock() + OWN_S, OWN_S), inside:
             return dict(self._own("SELECT name, value FROM session"))
 
     def _own(self, sql: str) -> list[tuple[Any, ...]]:
@@ -529,7 +530,7 @@ def live() -> LiveSource:
         raise QueryError(
             "No session is running: call init first, or open a recording with miniray.telemetry.open(path)."
         )
-    with _guard:
+    with context.in_turn(_guard), _guard:
         late = bool(_live) and _live[0].late and _live[0].runtime is runtime
         if _live and (_live[0].runtime is not runtime or late):
             _forget()

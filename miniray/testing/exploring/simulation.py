@@ -21,6 +21,7 @@ import functools
 import gc
 import inspect
 import io
+import itertools
 import os
 import re
 import sys
@@ -43,6 +44,10 @@ from .error_text import text_of
 from .fault_plan import FaultPlan
 
 MAX_STEPS, MAX_VIRTUAL_S = 100_000, 86_400.0
+RUNS_OF_GARBAGE = 50
+"""After so many runs the collector frees what they have left. A session is full of cycles, and the collector is off
+during a run, so it would hardly ever start on its own."""
+_runs = itertools.count(1)
 
 
 class NotRun(TypeError):
@@ -103,6 +108,8 @@ class Run:
                 self._go(signals)
         finally:
             signals.release()
+        if next(_runs) % RUNS_OF_GARBAGE == 0 and gc.isenabled():
+            gc.collect()
         return self
 
     def _go(self, signals: HeldSignals) -> None:

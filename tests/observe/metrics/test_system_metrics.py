@@ -1,12 +1,16 @@
 """Ray's metrics about itself: from records to the samples that Ray's dashboards ask for."""
 
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
 
 import miniray as ray
 from miniray.observe.metrics import registry
 from miniray.process import context
+from miniray.util import placement_group
 from miniray.util.metrics import Counter, Gauge, export_page, export_text
 
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
@@ -211,3 +215,44 @@ def test_hostile_names_of_tasks_are_escaped(session):
 
 def test_without_a_session_there_are_none():
     assert registry.of_the_session(None) == []
+
+
+# What promtool says about a page of Ray 2.60 itself, of the metrics that are here, too. It also says of Ray's labels
+# that they are in camel case. The units of a name are Ray's, and so are the gauges called `..._total` and `..._count`.
+OF_RAYS_NAMES = {
+    "metric names should not contain abbreviated units": {
+        "ray_component_rss_mb",
+        "ray_component_uss_mb",
+        "ray_gcs_placement_group_creation_latency_ms",
+        "ray_gcs_placement_group_scheduling_latency_ms",
+        "ray_job_duration_s",
+        "ray_scheduler_placement_time_ms",
+        "ray_worker_register_time_ms",
+    },
+    'non-histogram and non-summary metrics should not have "_count" suffix': {
+        "ray_gcs_actors_count",
+        "ray_gcs_placement_group_count",
+        "ray_node_cpu_count",
+        "ray_node_disk_io_read_count",
+        "ray_node_disk_io_write_count",
+    },
+    'non-counter metrics should not have "_total" suffix': {
+        "ray_node_mem_total",
+        "ray_scheduler_failed_worker_startup_total",
+        "ray_spill_manager_request_total",
+    },
+}
+
+
+def test_promtool_says_of_a_sessions_page_what_it_says_of_rays(session):
+    promtool = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool (of Debian's package prometheus) is not installed; PROMTOOL names it")
+    group = placement_group([{"CPU": 0.5}])
+    ray.get(group.ready())
+    actor = Plain.remote()
+    ray.get([actor.ping.remote(), ray.remote(lambda: None).remote()])
+    checked = subprocess.run([promtool, "check", "metrics"], input=export_text().encode(), capture_output=True)
+    said = [line.partition(" ") for line in (checked.stdout + checked.stderr).decode().splitlines()]
+    names = {(name, what) for name, _, what in said if "camelCase" not in what}
+    assert names and names <= {(name, what) for what, theirs in OF_RAYS_NAMES.items() for name in theirs}

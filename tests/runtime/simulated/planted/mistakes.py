@@ -19,14 +19,14 @@ MISTAKES = (
     Mistake(
         "a lost wake-up: a waiter that has one object left is forgotten",
         "wakeups.py",
-        ("                    waiter.need -= 1\n                    if waiter.need <= 0 or failed"),
-        ("                    waiter.need -= 1\n                    if waiter.need < 0 or failed"),
+        ("                        waiter.need -= 1\n                        if waiter.need <= 0 or failed"),
+        ("                        waiter.need -= 1\n                        if waiter.need < 0 or failed"),
     ),
     Mistake(
         "a task with two arguments is not told that they are ready",
         "wakeups.py",
-        ("                task.pending -= 1\n                if not task.pending:"),
-        ("                task.pending -= 1\n                if not task.pending and len(task.deps) < 2:"),
+        ("                    task.pending -= 1\n                    if not task.pending:"),
+        ("                    task.pending -= 1\n                    if not task.pending and len(task.deps) < 2:"),
     ),
     Mistake(
         "a worker that has not got its CPU back lends it again",

@@ -1,0 +1,136 @@
+"""The hot path has some rules written out, for their common case. Here each copy is compared with the rule itself."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Callable
+
+import pytest
+
+from miniray.core.cluster import Cluster
+from miniray.core.records import TaskRecord
+from tests.core.builders import NOW, a_call, a_task, call_of, finish, living_actor, one_node, started, submitted
+
+
+def picture(record: Any, seen: dict[int, int] | None = None) -> Any:
+    """Everything that can be reached from a record or the tables, in a form that can be compared. Each record is drawn
+    once; after that, it is only a number."""
+    seen = {} if seen is None else seen
+    if isinstance(record, (int, float, str, bytes, type(None), Enum)) or callable(record):
+        return record if not callable(record) else "a function"
+    if id(record) in seen:
+        return f"record {seen[id(record)]}"
+    seen[id(record)] = len(seen)
+    if isinstance(record, dict):
+        return [(picture(key, seen), picture(value, seen)) for key, value in record.items()]
+    if hasattr(record, "__iter__"):
+        return [type(record).__name__, *(picture(one, seen) for one in record)]
+    names = vars(record) if hasattr(record, "__dict__") else type(record).__slots__
+    return type(record).__name__, {name: picture(getattr(record, name, "unset"), seen) for name in names}
+
+
+def by_the_rule(c: Cluster, task: TaskRecord) -> None:
+    """Submit a task in the general way."""
+    c.task_manager.register(NOW, task)
+    if not task.pending:
+        if task.deps:
+            c.task_manager.arguments_ready(NOW, task)
+        else:
+            c.scheduler.enqueue(NOW, task)
+    c._done(NOW)
+
+
+def busy() -> Cluster:
+    """A node with one CPU, a task that runs and another in the queue."""
+    c = one_node(cpus=1)
+    started(c, submitted(c))
+    submitted(c)
+    return c
+
+
+@pytest.mark.parametrize("prepared", [busy, one_node])
+def test_a_submission_to_a_busy_node_is_registered_and_queued(prepared: Callable[[], Cluster]):
+    """`Cluster.submit_task` against `TaskManager.register` and `Scheduler.enqueue`. On an idle node, too."""
+    c, twin = prepared(), prepared()
+    c.submit_task(NOW, a_task(c))
+    by_the_rule(twin, a_task(twin))
+    assert picture(c) == picture(twin)
+
+
+def test_a_small_result_is_stored_as_any_other():
+    """`TaskManager.complete` with no contained references, against the same with an empty list of them."""
+    c, twin = busy(), busy()
+    finish(c, c.tasks[1])
+    finish(twin, twin.tasks[1], contained=((),))
+    assert picture(c) == picture(twin)
+
+
+def test_a_result_among_too_many_records_drops_the_oldest():
+    """`TaskManager.complete` against `History.task_ended`, when the history is full."""
+
+    def full() -> Cluster:
+        c = one_node(cpus=1)
+        c.history.limit = 1
+        for _ in range(3):
+            submitted(c)
+        for number in (1, 2):
+            started(c, c.tasks[number])
+            finish(c, c.tasks[number])
+        return c
+
+    c, twin = full(), full()
+    assert list(c.history.kept_for_values) == [1]
+    finish(c, c.tasks[3])
+    finish(twin, twin.tasks[3], contained=((),))
+    assert list(c.history.kept_for_values) == [1, 2]
+    assert picture(c) == picture(twin)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_an_actor_that_reports_goes_on_with_its_next_call(calls: int):
+    """`ActorManager.worker_free` for a plain actor, against `_start_calls`, which it calls for any other."""
+
+    def with_calls() -> tuple[Cluster, TaskRecord]:
+        c = one_node()
+        actor = living_actor(c)
+        tasks = [a_call(c, actor) for _ in range(calls)]
+        started(c, tasks[0])
+        return c, tasks[0]
+
+    (c, task), (twin, same) = with_calls(), with_calls()
+    finish(c, task)
+    same.actor.in_order = False  # it is handled as any other
+    finish(twin, same)
+    same.actor.in_order = True
+    assert picture(c) == picture(twin)
+
+
+def test_a_call_of_a_living_actor_is_registered_and_queued():
+    """`ActorManager.submit` against `TaskManager.register` and `ActorManager.call_ready`."""
+
+    def alive() -> tuple[Cluster, TaskRecord]:
+        c = one_node()
+        return c, call_of(living_actor(c))
+
+    (c, task), (twin, same) = alive(), alive()
+    c.submit_actor_task(NOW, task)
+    twin.task_manager.register(NOW, same)
+    same.actor.calls[same.number] = same
+    same.actor.groups[""].queue.append(same)  # as `_enqueue` does for a plain actor
+    twin.actor_manager.call_ready(NOW, same)
+    twin._done(NOW)
+    assert picture(c) == picture(twin)
+
+
+def test_a_picture_shows_every_difference():
+    """A slot, an entry of a table, and the identity of a record."""
+    c, twin = busy(), busy()
+    assert picture(c) == picture(twin)
+    twin.tasks[2].t_ready += 1
+    assert picture(c) != picture(twin)
+    twin = busy()
+    twin.tasks[2].owner = twin.tasks[1].worker
+    assert picture(c) != picture(twin)
+    twin = busy()
+    del twin.objects[max(twin.objects)]
+    assert picture(c) != picture(twin)
