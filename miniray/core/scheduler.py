@@ -16,8 +16,7 @@ left alone until a node joins or a group is placed (`retry_infeasible`). When a 
 *Leases.* To place a task is to lease a worker for it. The worker takes what the class holds (`hold`) from its node, or
 from a bundle of the placement group. The lease belongs to the worker and to the class, not to the task. If nothing but
 its own class is waiting, a worker that ends a task keeps its lease and runs the next task of the class (`worker_free`).
-If other classes wait too, the lease ends, so that each of them gets its turn. An idle worker has no lease. An actor
-keeps its lease for life.
+If other classes wait too, the lease ends: each gets its turn. An idle worker has no lease. An actor's lasts for life.
 
 *The worker that reports.* Two attributes describe the event in progress; both are None between events. `reporting` is
 the worker whose report the core is handling. This worker reads its next task from its record when the event returns, so

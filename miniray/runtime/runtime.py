@@ -212,13 +212,13 @@ class Runtime(Getting, Verbs):
         except IndexError:
             lock.wait()
         try:
-            now = self.now()
-            if self.dropped:
-                cluster.references_dropped(now, self.dropped)
             if self.closed:
                 raise session_over()
             if task.owner is not None:
                 refuse_dead_worker(task.owner)
+            now = self.now()
+            if self.dropped:
+                cluster.references_dropped(now, self.dropped)
             actions = cluster.submit_task(now, task) if actor is None else cluster.submit_actor_task(now, task)
             if not cluster.number & CHECK:
                 self.collector.adjust(len(cluster.tasks))
@@ -280,13 +280,13 @@ class Runtime(Getting, Verbs):
         except IndexError:
             lock.wait()
         try:
-            now = self.now()
-            if self.dropped:
-                cluster.references_dropped(now, self.dropped)
             if self.closed:
                 raise session_over()
             if execution is not None:
                 refuse_dead_worker(execution.worker)
+            now = self.now()
+            if self.dropped:
+                cluster.references_dropped(now, self.dropped)
             actions = cluster.put(now, obj, size, node)
         finally:
             next(lock.leave)

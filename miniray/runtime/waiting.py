@@ -158,9 +158,6 @@ class Waiting(CoreAccess):
         try:
             if self.closed:
                 raise session_over()
-            now = self.now()
-            if self.dropped:
-                cluster.references_dropped(now, self.dropped)
             # In the same step as the look at `closed`: the end of the session finds the waiter here, or we find
             # `closed` set.
             if handle is not None and execution is not None:  # both are None, or neither
@@ -170,6 +167,9 @@ class Waiting(CoreAccess):
             else:
                 self.driver_waiters[waiter] = objects
             at_once = worker is not None and waits_for_a_cpu(objects)
+            now = self.now()
+            if self.dropped:
+                cluster.references_dropped(now, self.dropped)
             actions = cluster.wait_for(now, waiter, objects, worker if at_once else None)
         finally:
             next(core_lock.leave)

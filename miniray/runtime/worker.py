@@ -13,7 +13,6 @@ from contextvars import Context
 from types import CoroutineType, MethodType
 
 from ..core.actor_manager import UNWANTED
-from ..core.cluster import NOTHING
 from ..core.records import ACTOR_CREATION_TASK, ACTOR_TASK, LOST, PENDING, Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..process import children, exit_functions, worker_signals
@@ -275,7 +274,7 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
                 _store_values(task, outcome.values)
             actions = cluster.task_finished(now, worker, task, outcome.sizes, outcome.contained)
         else:
-            actions = NOTHING
+            actions = cluster.settled(now)
         following: TaskRecord | None = worker.task
     finally:
         next(lock.leave)

@@ -228,12 +228,24 @@ class Striker:
         for name in EVENTS:
             setattr(self.cluster, name, self._around(getattr(self.cluster, name)))
         self.cluster.after_event.append(self._after_event)
+        self._is_unsettled = False
+        self._references_dropped = self.cluster.references_dropped
+        self.cluster.references_dropped = self.references_dropped  # type: ignore[method-assign]
         # Let the core forget finished tasks soon, so that a check has less to do. All are kept here, to be explained.
         history = self.cluster.history
         history.limit, history.finished = 20, Ended(history.finished)
         self.ended = history.finished.by_number
 
+    @under_the_lock
+    def references_dropped(self, now: float, dropped: deque) -> None:
+        """An event must follow before the lock is released: what the references kept may now end, or become free."""
+        if self._is_unsettled:
+            self._note(AssertionError("no event followed the drop of references"))
+        self._is_unsettled = True
+        self._references_dropped(now, dropped)
+
     def _after_event(self, now: float) -> list:
+        self._is_unsettled = False
         due, self._due = self._due, None
         if due is None:
             return []

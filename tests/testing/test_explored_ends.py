@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import subprocess
 import sys
@@ -15,7 +16,10 @@ import miniray as ray
 from miniray.exceptions import DeadlockError
 from miniray.runtime.core_lock import HAS_GIL
 from miniray.runtime.simulated.baton import LimitExceeded
+from miniray.runtime.simulated.runtime import SimulatedRuntime
 from miniray.testing import ExplorationFailure, explore, simulate
+from miniray.testing.exploring.simulation import RUNS_OF_GARBAGE
+from tests.testing.account import Account
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -132,3 +136,19 @@ def test_the_command_runs_a_module(tmp_path):
     assert ended.returncode == 1 and "ZeroDivisionError" in ended.stdout, ended.stderr
     assert "-- -m prog a\n" in ended.stdout and "timeline: page.html" in ended.stdout
     assert (tmp_path / "page.html").exists()
+
+
+def test_what_runs_leave_in_cycles_is_freed_now_and_then():
+    """The collector is off during a run, so that it would hardly ever start on its own. Here it never does."""
+
+    def sessions():
+        return sum(isinstance(thing, SimulatedRuntime) for thing in gc.get_objects())
+
+    gc.collect()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        explore(lambda: ray.get(Account.remote(0).balance.remote()), 3 * RUNS_OF_GARBAGE)
+        assert sessions() <= RUNS_OF_GARBAGE
+    finally:
+        gc.set_threshold(*thresholds)

@@ -6,7 +6,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import datetime
-import gc
 import multiprocessing.pool
 import os
 import pathlib
@@ -25,9 +24,8 @@ import uuid
 import pytest
 
 import miniray as ray
-from miniray.runtime.simulated.runtime import SimulatedRuntime
 from miniray.testing import ExplorationFailure, explore, simulate
-from miniray.testing.exploring.simulation import RUNS_OF_GARBAGE, Run
+from miniray.testing.exploring.simulation import Run
 from miniray.util.placement_group import placement_group
 from tests.testing.account import Account
 
@@ -599,19 +597,3 @@ def test_a_deadlock_names_the_placement_group_that_finds_no_room():
         ray.exceptions.DeadlockError, match="driver waits for an object .placement group .* needs 1 bundle of 99 CPU"
     ):
         simulate(program, 1)
-
-
-def test_what_runs_leave_in_cycles_is_freed_now_and_then():
-    """The collector is off during a run, so that it would hardly ever start on its own. Here it never does."""
-
-    def sessions():
-        return sum(isinstance(thing, SimulatedRuntime) for thing in gc.get_objects())
-
-    gc.collect()
-    thresholds = gc.get_threshold()
-    gc.set_threshold(0)
-    try:
-        explore(lambda: ray.get(Account.remote(0).balance.remote()), 3 * RUNS_OF_GARBAGE)
-        assert sessions() <= RUNS_OF_GARBAGE
-    finally:
-        gc.set_threshold(*thresholds)

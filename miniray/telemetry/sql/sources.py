@@ -66,7 +66,8 @@ def facts(runtime: Any) -> dict[str, object]:
     return {
         "miniray_version": __version__,
         "python_version": platform.python_version(),
-        "platform": platform.platform(),
+        # `platform.platform` would start a process, to find out what `processor` is.
+        "platform": f"{platform.system()}-{platform.release()}-{platform.machine()}",
         "pid": os.getpid(),
         "entrypoint": context.shown_entrypoint(),
         "namespace": runtime.options.get("namespace") or "",
