@@ -29,6 +29,7 @@ from ...core.records import (
     StreamRecord,
     TaskRecord,
     TaskSpec,
+    Waiter,
     WorkerRecord,
 )
 from ...core.transitions import WorkerStatus
@@ -40,7 +41,6 @@ from ..outcomes import Outcome
 from ..threaded import ThreadedRuntime
 from ..timers import Timers
 from ..verbs import Verbs
-from ..waiting import Waiter
 from ..worker import report, run_attempt
 from .baton import Fiber, Outside
 from .clocks import EPOCH_S
