@@ -13,8 +13,8 @@ threads, or is None.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
 
 from .steps import GOES_ON, Step, independent
 
@@ -23,10 +23,11 @@ class Schedule:
     """Chooses the thread that goes on. This class always lets the running thread go on, and otherwise the first.
 
     taken: the position of each choice among several candidates. every_step: ask also if there is one candidate only.
-    scarce: the order of submissions and reports decides who gets resources, see `scarcity`.
+    known: what has been learnt about the program: which steps depend on each other, see `DepthFirst`.
     """
 
-    every_step = scarce = False
+    every_step = False
+    known: Set[Any] = frozenset()
 
     def __init__(self) -> None:
         self.taken: list[int] = []
@@ -38,8 +39,8 @@ class Schedule:
             self.taken.append(position)
         return position
 
-    def resources_are_scarce(self) -> None:
-        """The run has come to a point from which on they are."""
+    def learn(self, what: Any) -> None:
+        """The run has found out something that `DepthFirst` needs to know."""
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         """What `choose` returns, without the record."""
@@ -132,6 +133,17 @@ class Pruned(SystemExit):
     """
 
 
+class LateCall(NamedTuple):
+    """Calls of an actor have arguments that tasks of this name return.
+
+    So the report of such a task decides whether calls of other callers overtake. So does the report of a call of this
+    actor, which starts the next one that is ready. actor: its number.
+    """
+
+    name: str
+    actor: int
+
+
 class _Choice:
     """One point of the current path. options: the step of each candidate, by number. asleep: those whose next step
     need not be tried here, because an earlier path has done it. chosen: the number of the one that was chosen."""
@@ -160,19 +172,22 @@ class DepthFirst:
     So whenever the search learns something, it begins again:
     - careful: some step concerns everything.
     - loops: event loops run. They see what several threads report in the order in which it was reported.
-    - scarce: the order of submissions and reports decides who gets resources.
+    - scarce: the order of submissions and reports decides who gets resources, see `scarcity`.
+    - callbacks: a thread that reports a value may call functions of the program before it wakes those that wait for
+      the value. So it makes a difference whether a `get` begins to wait before the report.
+    - a LateCall: calls of an actor wait for what tasks of a certain name return.
 
     path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
-        self.learnt: set[str] = set()
+        self.learnt: set[Any] = set()
         self.done = self.restart = False
         self.pruned = 0
 
-    def learn(self, what: str) -> None:
-        """Begin again, unless this is known already. what: one of the three names above."""
+    def learn(self, what: Any) -> None:
+        """Begin again, unless this is known already. what: see above."""
         self.restart = self.restart or what not in self.learnt
         self.learnt.add(what)
 
@@ -203,13 +218,14 @@ class _DepthFirstRun(Schedule):
 
     def __init__(self, search: DepthFirst):
         super().__init__()
-        self.search, self.scarce = search, "scarce" in search.learnt
-        self._careful, self._loops = "careful" in search.learnt, "loops" in search.learnt
+        self.search = search
+        known = self.known = frozenset(search.learnt)
+        self._careful, self._loops = "careful" in known, "loops" in known
         self._at = 0
         self._asleep: dict[int, Step] = {}  # at the point that comes next
 
-    def resources_are_scarce(self) -> None:
-        self.search.learn("scarce")
+    def learn(self, what: Any) -> None:
+        self.search.learn(what)
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         search = self.search
@@ -250,7 +266,12 @@ class _DepthFirstRun(Schedule):
     def _full_step(self, candidate: Any) -> Step:
         """A candidate's step. Threads that share memory may notice each other's every step."""
         step: Step = candidate.step
-        if step.touches is None or candidate.memory is None and not (self._loops and step.touches):
+        touches = step.touches
+        if touches is None:
             return step
-        more = [("memory", candidate.memory)] if candidate.memory is not None else []
-        return Step(step.what, [*step.touches, *more, *(["loops"] if self._loops else ())])
+        more: list[Any] = []
+        if candidate.memory is not None:
+            more.append(("memory", candidate.memory))
+        if self._loops and touches:
+            more.append("loops")
+        return Step(step.what, [*touches, *more]) if more else step
