@@ -30,7 +30,7 @@ from ...process import context, replaced
 from . import clocks, event_loop, outside
 from .baton import Baton, Fiber, RunOver
 from .clocks import stands_in
-from .locks import SimLock
+from .locks import SimLock, refuse_timeout
 from .steps import Step
 
 _saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
@@ -260,6 +260,8 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
         if not outside.wait(lambda: not _is_alive(self), True, timeout, f"the end of {self.name}"):
             return
     if fiber is not None and here() is not None and here() is not fiber:
+        if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
+            refuse_timeout(timeout)
         if timeout is not None and timeout <= 0:
             _baton.point(LOOKS_AT_THREAD, by_user=True)
             if not fiber.is_over:
