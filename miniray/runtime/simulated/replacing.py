@@ -210,7 +210,7 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         starter = None
         if options:  # `_start_joinable_thread(function, handle=..., daemon=...)`
             starter = lambda run, arguments: original(lambda: run(*arguments), **options)
-        name = f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread"
+        name = _distinct(f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread")
         new = baton.start(name, _ending_at_a_point(function), args, starter)
         fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
         if isinstance(thread, threading.Thread):
@@ -220,6 +220,16 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         return new.number
 
     return start
+
+
+def _distinct(name: str) -> str:
+    """The name of a new fiber. The program may give several threads the same one."""
+    used, distinct = {fiber.name for fiber in _baton.fibers.values()}, name
+    for number in itertools.count(2):
+        if distinct not in used:
+            break
+        distinct = f"{name} ({number})"
+    return distinct
 
 
 def _ending_at_a_point(function: Callable[..., Any]) -> Callable[..., None]:
