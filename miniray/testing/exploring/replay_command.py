@@ -32,7 +32,7 @@ def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan
 
 
 def python() -> str:
-    """The word for this interpreter in a command: its name if the shell finds it under this name, otherwise its path."""
+    """The word for this interpreter in a command: its name if the shell finds it under that, otherwise its path."""
     path = sys.executable or "python"
     name = os.path.basename(path)
     found = shutil.which(name)
