@@ -206,13 +206,15 @@ def _replay_command(
     """The command that repeats a run that has failed. given: the probabilities of the faults."""
     import shlex
 
+    from ..testing.exploring.replay_command import python
+
     options = [f"--seed {seed}", f"--schedule '{','.join(map(str, shrunk))}'"]
     options += [f"--{name.replace('_', '-')} {value!r}" for name, value in given.items()]
     if plan is not None and plan.only is not None:
         options.append(f"--only-faults {shlex.quote('|'.join(sorted(plan.only)))}")
     hash_seed = os.environ.get("PYTHONHASHSEED")
     variables = f"PYTHONHASHSEED={shlex.quote(hash_seed)} " if hash_seed else ""
-    return f"{variables}python -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
+    return f"{variables}{shlex.quote(python())} -m miniray explore {' '.join(options)} -- {shlex.join(words)}"
 
 
 def _tell_of_timeline(path: str, problem: OSError | None) -> None:

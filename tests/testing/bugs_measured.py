@@ -87,7 +87,7 @@ def main() -> int:
     parser.add_argument("what", choices=WHAT)
     parser.add_argument("--runs", type=int, default=0, help="of each program")
     parser.add_argument("programs", nargs="*", help="parts of their names")
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()  # programs may come after an option
     bad = 0
     for path in BUGS:
         if asked.programs and not any(word in path.stem for word in asked.programs):

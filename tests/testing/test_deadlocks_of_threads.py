@@ -41,6 +41,41 @@ def waits_beside_a_circle() -> None:
     queue.Queue().get()
 
 
+def threads_of_one_name() -> None:
+    """A circle of threads that have the same name."""
+    locks, both = [threading.Lock(), threading.Lock()], threading.Barrier(2)
+
+    def take(first: int) -> None:
+        with locks[first]:
+            both.wait()
+            with locks[1 - first]:
+                pass
+
+    threads = [threading.Thread(target=take, args=(number,), name="a") for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def threads_of_one_actor() -> None:
+    """A circle of two calls of a threaded actor."""
+
+    @ray.remote(max_concurrency=2)
+    class A:
+        def __init__(self) -> None:
+            self.locks, self.both = [threading.Lock(), threading.Lock()], threading.Barrier(2)
+
+        def take(self, first: int) -> None:
+            with self.locks[first]:
+                self.both.wait()
+                with self.locks[1 - first]:
+                    pass
+
+    actor = A.remote()
+    ray.get([actor.take.remote(number) for number in range(2)])
+
+
 def waits_for_the_dead() -> None:
     """A thread has ended with a lock."""
     lock = threading.RLock()
@@ -77,6 +112,11 @@ HERE = r" \(test_deadlocks_of_threads.py:\d+\)"
             f"driver waits in Queue.get{HERE}. 4 threads wait forever: driver, thread c, thread a, thread b. Besides, "
             f"thread c waits for the end of thread a; thread a waits for .*; another circle is thread a -> thread b -> "
             "thread a",
+        ),
+        (threads_of_one_name, r"the circle is thread a -> thread a \(2\) -> thread a. 3 threads"),
+        (
+            threads_of_one_actor,
+            r"the circle is \S*A \(actor 1, worker 1\) -> \S*A \(actor 1, worker 2\) -> \S*A \(actor 1, worker 1\). 3 t",
         ),
         (waits_for_the_dead, f"driver waits for lock 1{HERE}, which thread a has not released before its end. 1"),
         (waits_for_a_function_of_the_library, "the end of thread a; thread a waits in Queue.get. 2 threads"),

@@ -19,6 +19,7 @@ import miniray as ray
 from miniray.process import context
 from miniray.testing import ExplorationFailure, FaultPlan, explore, reachable, simulate, sometimes
 from miniray.testing.exploring.exploration import DidNotRepeat
+from miniray.testing.exploring.replay_command import python
 from tests.testing.account import Account
 
 pytest_plugins = "pytester"
@@ -511,7 +512,7 @@ def test_the_replay_command_has_the_order_of_sets(tmp_path, hash_seed):
     command = f"{sys.executable} -m miniray explore --seeds 200 -- order.py"
 
     def run(command: str, **more: str) -> subprocess.CompletedProcess[str]:
-        words = command.replace("python -m", f"{sys.executable} -m") if command.startswith("PYTHON") else command
+        words = command.replace(f"{python()} -m", f"{sys.executable} -m") if command.startswith("PYTHON") else command
         return subprocess.run(
             words, shell=True, capture_output=True, text=True, env={**environment, **more}, cwd=tmp_path
         )

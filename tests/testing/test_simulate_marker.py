@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from miniray.testing.exploring.replay_command import python
+
 pytest_plugins = "pytester"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -317,17 +319,29 @@ def test_the_replay_command_repeats_the_options_from_this_folder(pytester, monke
     monkeypatch.chdir(folder)
 
     def run(command: str) -> str:
-        command = command.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
+        command = command.replace(f"{python()} ", f"{shlex.quote(sys.executable)} ", 1)
         return subprocess.run(command, shell=True, capture_output=True, text=True).stdout
 
-    output = run(f"python -W ignore::FutureWarning -m pytest {shlex.join([*options, *words])}")
+    output = run(f"{python()} -W ignore::FutureWarning -m pytest {shlex.join([*options, *words])}")
     commands = [line.partition("replay: ")[2] for line in output.splitlines() if "replay: " in line]
     assert commands, output
     for command in commands:
-        assert f"python -W ignore::FutureWarning -m pytest {shlex.join(options)}" in command
+        assert f"{python()} -W ignore::FutureWarning -m pytest {shlex.join(options)}" in command
         assert "this test is not to be replayed" not in (replayed := run(command))
         assert "1 failed" in replayed and ("'ran'" in replayed or "ZeroDivisionError" in replayed), replayed
         assert "ExplorationFailure" not in replayed
+
+
+def test_the_replay_command_names_the_interpreter(monkeypatch, tmp_path):
+    """It used to be `python` always, which may be another one, or none."""
+    for name in "python", "python9.9":
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python9.9"))
+    assert python() == str(tmp_path / "python9.9")  # the shell would not find it
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert python() == "python9.9"
+    monkeypatch.setattr(sys, "executable", "/somewhere/bin/python")
+    assert python() == "/somewhere/bin/python"  # the shell would find another one
 
 
 def test_a_replay_of_a_test_that_is_not_there_fails_the_test_run(tests, monkeypatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 
 import pytest
 
@@ -148,3 +150,80 @@ def test_the_command_refuses_wrong_options(words, message, capsys):
         main(["explore", *words.split(), "--", "script.py"])
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+class Number:
+    """Python takes it for a whole number."""
+
+    def __init__(self, value: int):
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+LENGTHS = [
+    math.inf,
+    -math.inf,
+    math.nan,
+    1e20,
+    10**30,
+    2**63,
+    1e10,
+    9.3e9,
+    -1,
+    Number(-1),
+    Number(10**20),
+    "1",
+    None,
+    1j,
+]
+
+
+def raised(function, *arguments, **options):
+    """The class and the text of what a call raises."""
+    try:
+        function(*arguments, **options)
+    except Exception as error:
+        return type(error), str(error)
+    return None
+
+
+@pytest.mark.parametrize("length", LENGTHS, ids=repr)
+def test_sleep_refuses_what_it_refuses_outside_of_a_simulation(length):
+    """Lengths that were too long used to go beyond the limit of the clock."""
+    expected = raised(time.sleep, length)
+    assert expected is not None
+    assert simulate(lambda: raised(time.sleep, length)) == expected
+
+
+@pytest.mark.parametrize("length", [math.inf, math.nan, 1e20, 10**30, 1e10], ids=repr)
+def test_locks_and_joins_refuse_what_they_refuse_outside_of_a_simulation(length):
+    def program():
+        lock, event = threading.Lock(), threading.Event()
+        lock.acquire()
+        thread = threading.Thread(target=event.wait)
+        thread.start()
+        seen = [raised(lock.acquire, timeout=length), raised(lock.acquire, False, length), raised(thread.join, length)]
+        event.set()
+        thread.join()
+        return seen
+
+    expected = program()
+    assert None not in expected
+    assert simulate(program) == expected
+
+
+def test_a_sleep_takes_all_that_python_takes_for_a_number():
+    """A subclass of float, and an object with `__index__`, used to sleep on the real clock."""
+
+    class Seconds(float):
+        pass
+
+    def program():
+        before = time.monotonic()
+        for length in Seconds(1000), Number(1000), True, 0:
+            time.sleep(length)
+        return time.monotonic() - before
+
+    assert simulate(program) == 2001.0

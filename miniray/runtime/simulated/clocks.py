@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copyreg
 import datetime
+import operator
 import time
 from typing import Any, Callable
 
@@ -12,6 +13,7 @@ from .baton import BEGINNING_S, Baton, Fiber
 from .steps import Step
 
 EPOCH_S = 1_767_225_600.0 - BEGINNING_S  # add the clock's time to get a Unix time
+TOO_LONG_S = 2**63 / 10**9  # Python counts nanoseconds in 64 bits, and refuses what does not fit
 SLEEPS = Step("sleeps")
 SLEEPS_0 = Step("sleeps", (), polls=True)
 _real_datetime: Any = datetime.datetime
@@ -96,11 +98,16 @@ def _sleep_function() -> None:
     original = time.sleep
 
     def sleep(seconds: Any, /) -> None:
-        if _here() is None or type(seconds) not in (int, float) or not seconds >= 0:
-            original(seconds)  # raises the error for a number that is negative or none at all
-        elif seconds:
+        is_number = isinstance(seconds, float) or hasattr(type(seconds), "__index__")
+        if _here() is None or not is_number:
+            original(seconds)  # raises the error for what is no number
+            return
+        length = float(seconds) if isinstance(seconds, float) else operator.index(seconds)
+        if not 0 <= length < TOO_LONG_S:
+            original(length)  # raises the error for a number that is negative, NaN or too large
+        elif length:
             _baton.point(SLEEPS, by_user=True)
-            _baton.block(_baton.time + seconds, f"a sleep of {seconds:g} s")
+            _baton.block(_baton.time + length, f"a sleep of {length:g} s")
         else:
             _baton.point(SLEEPS_0, by_user=True)
 

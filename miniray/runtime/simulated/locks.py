@@ -21,6 +21,11 @@ _allocate_lock = _thread.allocate_lock
 _becoming_real = _thread.RLock()
 
 
+def refuse_timeout(timeout: float, blocking: bool = True) -> None:
+    """Raise the error of a real lock for a timeout that it refuses: a long one, NaN, or any if it may not wait."""
+    _allocate_lock().acquire(blocking, timeout)
+
+
 class SimLock:
     """A lock like those of `_thread`, for the threads of a simulation.
 
@@ -57,12 +62,8 @@ class SimLock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """As for a real lock."""
         baton = self._baton
-        if timeout != -1 and (not blocking or not timeout >= 0):  # NaN is not, either
-            raise ValueError(
-                "can't specify a timeout for a non-blocking call"
-                if not blocking
-                else "timeout value must be a non-negative number"
-            )
+        if timeout != -1 and not (blocking and 0 <= timeout <= threading.TIMEOUT_MAX):
+            refuse_timeout(timeout, blocking)
         if baton.forked:
             return bool(self._real_lock().acquire(blocking, timeout))
         fiber = baton.current

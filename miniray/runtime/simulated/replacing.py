@@ -31,7 +31,7 @@ from ...process import context, replaced
 from . import clocks, event_loop, outside
 from .baton import Baton, Fiber, RunOver
 from .clocks import stands_in
-from .locks import SimLock
+from .locks import SimLock, refuse_timeout
 from .steps import Step
 
 _saved = replaced.of_a_simulation  # owner (a module, a class, or a module's globals), name, original
@@ -211,7 +211,7 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         starter = None
         if options:  # `_start_joinable_thread(function, handle=..., daemon=...)`
             starter = lambda run, arguments: original(lambda: run(*arguments), **options)
-        name = f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread"
+        name = _distinct(f"thread {thread.name}" if isinstance(thread, threading.Thread) else "a thread")
         new = baton.start(name, _ending_at_a_point(function), args, starter)
         fiber.memory = new.memory = fiber.memory or ("fiber", fiber.number)
         if isinstance(thread, threading.Thread):
@@ -221,6 +221,16 @@ def _thread_starter(original: Any) -> Callable[..., Any]:
         return new.number
 
     return start
+
+
+def _distinct(name: str) -> str:
+    """The name of a new fiber. The program may give several threads the same one."""
+    used, distinct = {fiber.name for fiber in _baton.fibers.values()}, name
+    for number in itertools.count(2):
+        if distinct not in used:
+            break
+        distinct = f"{name} ({number})"
+    return distinct
 
 
 def _ending_at_a_point(function: Callable[..., Any]) -> Callable[..., None]:
@@ -281,6 +291,8 @@ def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
         if not outside.wait(lambda: not _is_alive(self), True, timeout, f"the end of {self.name}"):
             return
     if fiber is not None and here() is not None and here() is not fiber:
+        if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
+            refuse_timeout(timeout)
         if timeout is not None and timeout <= 0:
             _baton.point(LOOKS_AT_THREAD, by_user=True)
             if not fiber.is_over:

@@ -102,7 +102,12 @@ class SimulatedRuntime(ThreadedRuntime):
     def _start_fiber(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         worker, handle = args
         actor = worker.actor
-        name = f"worker {worker.number}" if actor is None else f"{actor.class_name} (actor {actor.number})"
+        if actor is None:
+            name = f"worker {worker.number}"
+        elif actor.in_order or actor.is_async:
+            name = f"{actor.class_name} (actor {actor.number})"
+        else:  # it has several threads
+            name = f"{actor.class_name} (actor {actor.number}, worker {worker.number})"
         fiber = self.baton.start(name, function, args)
         fiber.handle = handle
         if actor is not None and not actor.in_order:

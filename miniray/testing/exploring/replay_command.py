@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +27,16 @@ def replay_command(fn: Any, seed: int, choices: Sequence[int], faults: FaultPlan
     if faults is not None and faults.only is not None:
         variables.append(f"{FAULTS}={shlex.quote('|'.join(sorted(faults.only)))}")
     value = f"{name_of(fn)}:{seed}:{','.join(map(str, choices))}"
-    words = ["python", *(_pytest_arguments() or _own_arguments())]
+    words = [python(), *(_pytest_arguments() or _own_arguments())]
     return " ".join([*variables, f"{REPLAY}={shlex.quote(value)}", *map(shlex.quote, words)])
+
+
+def python() -> str:
+    """The word for this interpreter in a command: its name if the shell finds it under that, otherwise its path."""
+    path = sys.executable or "python"
+    name = os.path.basename(path)
+    found = shutil.which(name)
+    return name if found is not None and os.path.abspath(found) == os.path.abspath(path) else path
 
 
 def name_of(fn: Any) -> str:
