@@ -104,7 +104,14 @@ def outcome_of_return(runtime: Runtime, execution: Execution, result: Any) -> Ou
     try:
         if task.spec.num_returns == 1 and type(result) in SIZES:  # the common case: nothing to pickle, nothing inside
             return returned((result,), SIZES[type(result)])
-        outcome = _store(runtime, task, result)
+        if task.spec.num_returns == 1 and not isinstance(result, GeneratorType):
+            value = serialize(result)
+            if type(value) is Serialized:
+                outcome = Outcome((value,), (value.size,), (value.contained,) if value.contained else None)
+            else:
+                outcome = Outcome((value,), (size_of(value),))
+        else:
+            outcome = _store_several(runtime, task, result)
         for size in outcome.sizes:
             if size > INLINE_BYTES:
                 make_room(runtime, task.node or runtime.head, size)
@@ -127,15 +134,10 @@ def _hold(runtime: Runtime, contained: Any) -> list[Any]:
     return [runtime.ref_type._adopt(record) for record in records]
 
 
-def _store(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
-    """Serialise what a task returned, for each of its returns. Raises what pickling raises, and ValueError or TypeError
-    if the result does not have as many items as there are returns."""
+def _store_several(runtime: Runtime, task: TaskRecord, result: Any) -> Outcome:
+    """Serialise what a task returned, for each of its returns, or the items of a generator. Raises what pickling
+    raises, and ValueError or TypeError if the result does not have as many items as there are returns."""
     wanted = task.spec.num_returns
-    if wanted == 1 and not isinstance(result, GeneratorType):
-        value = serialize(result)
-        if type(value) is Serialized:
-            return Outcome((value,), (value.size,), (value.contained,) if value.contained else None)
-        return Outcome((value,), (size_of(value),))
     if wanted == 0:
         return returned()
     if wanted == "dynamic":

@@ -43,20 +43,22 @@ def pack(
     """
     deps: list[ObjectRecord] = []
     contained: list[ObjectRecord] = []
-    stored = [*args, *kwargs.values()]
-    for place, value in enumerate(stored):
+    stored: list[Any] = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
         kind = type(value)
         if kind is ref_type:
-            record = stored[place] = value._record
+            record = value._record
             if record.status is ENDED or record.number < 0:
                 raise ValueError(f"{value!r} names no object of this session, so its value cannot be found")
             deps.append(record)
+            value = record
         elif kind not in PLAIN:
-            packed_value = stored[place] = serialize(value, "the argument", taker)
-            if type(packed_value) is Serialized and packed_value.contained:
-                contained.extend(packed_value.contained)
-    packed = Arguments(stored, tuple(kwargs))
-    return packed, tuple(deps), tuple(contained)
+            value = serialize(value, "the argument", taker)
+            if type(value) is Serialized and value.contained:
+                contained.extend(value.contained)
+        stored.append(value)
+    packed = Arguments(stored, tuple(kwargs) if kwargs else ())
+    return packed, tuple(deps) if deps else (), tuple(contained) if contained else ()
 
 
 def unpack(stored: Any, value_of: Callable[[ObjectRecord], Any]) -> tuple[tuple[Any, ...] | list[Any], dict[str, Any]]:

@@ -113,6 +113,10 @@ def serialize(value: Any, subject: str = "the value", taker: Any = None) -> Any:
     kind = type(value)
     if kind in ATOMS:
         return value
+    if kind is list:
+        copied = value.copy()  # first, as in `_store_plain`
+        if _NUMBERS.issuperset(map(type, copied)):  # the same form as there, and quicker
+            return Serialized(copied, (), (), 8 * len(copied), COPY)
     immutable = kind is tuple or kind is frozenset
     try:
         immutable = immutable and _is_immutable(value)
@@ -188,8 +192,6 @@ def _to_bytes(value: bytearray | memoryview) -> bytes:
 def _store_plain(value: list[Any] | dict[Any, Any] | set[Any]) -> Serialized:
     # Copy before looking at the items, because another thread may be changing the value.
     copied = value.copy()
-    if type(copied) is list and _NUMBERS.issuperset(map(type, copied)):  # the same, and quicker
-        return Serialized(copied, (), (), 8 * len(copied), COPY)
     size = _size_of_atoms(copied)
     if size >= 0 and type(copied) is dict:
         of_values = _size_of_atoms(copied.values())

@@ -501,6 +501,9 @@ def test_memory_that_was_aligned_before_is_shared():
 
 
 def test_the_size_of_a_list_of_numbers_is_that_of_its_items():
-    """`_store_plain` has a quicker way for a list of numbers: the size must be the one that `_size_of_atoms` finds."""
+    """`serialize` has a quicker way for a list of numbers: the stored form must be the one that `_store_plain` makes."""
     for numbers in ([], [1], [1, 2.5, True, None], list(range(100))):
-        assert serialize(numbers).size == serialization._size_of_atoms(numbers)
+        stored, by_the_rule = serialize(numbers), serialization._store_plain(numbers)
+        assert stored.data is not numbers
+        for name in type(stored).__slots__:
+            assert getattr(stored, name) == getattr(by_the_rule, name)
