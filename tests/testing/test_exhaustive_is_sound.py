@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from typing import Any, Callable
 
 import pytest
@@ -127,3 +129,34 @@ def test_every_outcome_is_found(program):
     by_chance = outcomes(strategy="random", seeds=100)
     assert len(by_chance) > 1
     assert outcomes(strategy="exhaustive") >= by_chance
+
+
+def _polls_a_reference() -> None:
+    ref = same.remote(1)
+    while not ray.wait([ref], timeout=0)[0]:
+        pass
+
+
+def _polls_an_event() -> None:
+    event = threading.Event()
+    thread = threading.Thread(target=event.set)
+    thread.start()
+    while not event.is_set():
+        pass
+    thread.join()
+
+
+def _polls_the_clock() -> None:
+    ref = same.remote(1)
+    end = time.monotonic() + 0.01
+    while time.monotonic() < end:
+        pass
+    ray.get(ref)
+
+
+@pytest.mark.parametrize("program", [_polls_a_reference, _polls_an_event, _polls_the_clock])
+def test_a_loop_that_polls_gives_way(program):
+    """The search used to let it poll until the run failed with LimitExceeded."""
+    found = explore(program, strategy="exhaustive", max_schedules=3000)
+    assert found.runs + found.pruned < 3000
+    assert (found.covered, found.gave_way) == (False, True)

@@ -126,6 +126,9 @@ class PCT(Schedule):
         return max(range(len(candidates)), key=lambda at: self._priorities[candidates[at].number])
 
 
+POLLS_IN_VAIN = 3
+
+
 class Pruned(SystemExit):
     """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps.
 
@@ -146,12 +149,13 @@ class LateCall(NamedTuple):
 
 class _Choice:
     """One point of the current path. options: the step of each candidate, by number. asleep: those whose next step
-    need not be tried here, because an earlier path has done it. chosen: the number of the one that was chosen."""
+    need not be tried here, because an earlier path has done it. giving_way: those that have polled in vain. chosen: the
+    number of the one that was chosen."""
 
-    __slots__ = ("options", "asleep", "chosen", "forced")
+    __slots__ = ("options", "asleep", "giving_way", "chosen", "forced")
 
-    def __init__(self, options: dict[int, Step], asleep: dict[int, Step]):
-        self.options, self.asleep = options, asleep
+    def __init__(self, options: dict[int, Step], asleep: dict[int, Step], giving_way: Set[int]):
+        self.options, self.asleep, self.giving_way = options, asleep, giving_way
         self.chosen = -1
         self.forced = False  # no other candidate needs to be tried
 
@@ -177,13 +181,17 @@ class DepthFirst:
       the value. So it makes a difference whether a `get` begins to wait before the report.
     - a LateCall: calls of an actor wait for what tasks of a certain name return.
 
+    A loop that polls has schedules without end. So a thread that has polled POLLS_IN_VAIN times, while no other has
+    done anything that it looks at, gives way to the others as long as one of them can go on.
+
     path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
+    gave_way: some thread has given way, so there are schedules that were not seen.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
         self.learnt: set[Any] = set()
-        self.done = self.restart = False
+        self.done = self.restart = self.gave_way = False
         self.pruned = 0
 
     def learn(self, what: Any) -> None:
@@ -205,7 +213,7 @@ class DepthFirst:
             last = self.path[-1]
             last.asleep = {**last.asleep, last.chosen: last.options[last.chosen]}
             if not last.forced:
-                left = [number for number in last.options if number not in last.asleep]
+                left = [n for n in last.options if n not in last.asleep and n not in last.giving_way]
                 if left:
                     last.chosen = left[0]
                     return
@@ -222,6 +230,8 @@ class _DepthFirstRun(Schedule):
         known = self.known = frozenset(search.learnt)
         self._careful, self._loops = "careful" in known, "loops" in known
         self._at = 0
+        self._polled: dict[int, int] = {}  # how often each thread has polled in vain
+        self._looks_at: dict[int, Step] = {}  # with this step
         self._asleep: dict[int, Step] = {}  # at the point that comes next
 
     def learn(self, what: Any) -> None:
@@ -245,8 +255,10 @@ class _DepthFirstRun(Schedule):
                     "the program did not repeat itself: it depends on something that the simulation does not control"
                 )
         else:
-            choice = _Choice(options, self._asleep)
-            awake = [number for number in options if number not in choice.asleep]
+            tired = {number for number in options if self._polled.get(number, 0) >= POLLS_IN_VAIN}
+            choice = _Choice(options, self._asleep, tired if len(tired) < len(options) else frozenset())
+            search.gave_way = search.gave_way or bool(choice.giving_way)
+            awake = [n for n in options if n not in choice.asleep and n not in choice.giving_way]
             if not awake:
                 search.pruned += 1
                 raise Pruned
@@ -261,7 +273,19 @@ class _DepthFirstRun(Schedule):
             for number, asleep in choice.asleep.items()
             if number != choice.chosen and independent(asleep, step)
         }
-        return [candidate.number for candidate in candidates].index(choice.chosen)
+        position = [candidate.number for candidate in candidates].index(choice.chosen)
+        self._count_polls(choice.chosen, step, candidates[position].step.polls)
+        return position
+
+    def _count_polls(self, number: int, step: Step, polls: bool) -> None:
+        """A thread takes a step, which may end the waits of those that poll."""
+        if polls:
+            self._polled[number] = self._polled.get(number, 0) + 1
+            self._looks_at[number] = step
+            return
+        for other in list(self._polled):
+            if other == number or not independent(self._looks_at[other], step):
+                del self._polled[other]
 
     def _full_step(self, candidate: Any) -> Step:
         """A candidate's step. Threads that share memory may notice each other's every step."""

@@ -40,9 +40,10 @@ class Exploration:
 
     runs: how many runs there were. distinct: how many different schedules. covered: "exhaustive" has seen every
     schedule that can make a difference, with the random numbers of each of its seeds; always False with faults that
-    strike with a probability, since other seeds would draw other faults. sometimes: for each name, in how many runs its
-    condition held. pruned: runs that "exhaustive" gave up because they could not differ from an earlier one. steps: of
-    all runs together.
+    strike with a probability, since other seeds would draw other faults, and if gave_way is set. sometimes: for each
+    name, in how many runs its condition held. pruned: runs that "exhaustive" gave up because they could not differ
+    from an earlier one. steps: of all runs together. gave_way: "exhaustive" has met a loop that polls, and did not
+    let it poll as often as it could.
     """
 
     runs: int = 0
@@ -51,6 +52,7 @@ class Exploration:
     sometimes: dict[str, int] = field(default_factory=dict)
     pruned: int = 0
     steps: int = 0
+    gave_way: bool = False
 
     @property
     def never(self) -> list[str]:
@@ -320,7 +322,8 @@ def _explore_all(
                 found._count(run)
                 check(run)
             search.finished()
-    found.covered = True
+            found.gave_way = found.gave_way or search.gave_way
+    found.covered = not found.gave_way
 
 
 def check_replay(run: Run) -> None:
