@@ -208,7 +208,7 @@ class ObjectRef(Generic[T]):
                 value = error
             callback(value)
 
-        if is_ready(self._record) or self._record.status is ENDED:
+        if self._record.status is ENDED:
             done()
         else:
             runtime.subscribe(self._record, done)

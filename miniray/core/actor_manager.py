@@ -318,7 +318,7 @@ class ActorManager:
             worker.running.pop(task.number, None)
         else:
             group.idle.append(worker)
-        if group.queue:
+        if queue:
             self._start_calls(now, actor, group)
         if actor.drain is not None:
             self.cluster.drained.append(actor.drain)

@@ -34,7 +34,7 @@ _explored = pytest.StashKey[bool]()  # whether `explore` has run the test
 
 def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]) -> None:
     """Run the function of a test under many schedules, as its marker says."""
-    from .exploring.exploration import explore
+    from .exploring.exploration import ExplorationFailure, explore
     from .exploring.simulation import globals_of
 
     for name in item.fixturenames:
@@ -51,13 +51,33 @@ def explore_test(item: pytest.Function, function: Any, arguments: dict[str, Any]
         return function(**arguments)
 
     program.__qualname__ = item.name
-    found = explore(program, globals_=globals_of(function), **given)
+    try:
+        found = explore(program, globals_=globals_of(function), **given)
+    except ExplorationFailure as failure:
+        _put_in_place_of_its_cause(failure)
+        raise
     if found.never and found.runs > 1:
         warnings.warn(
             f"{item.nodeid}: none of {found.runs} runs met {', '.join(map(repr, found.never))}",
             NeverMetWarning,
             stacklevel=1,
         )
+
+
+def _put_in_place_of_its_cause(failure: BaseException) -> None:
+    """Let the failure of an exploration stand where the error stood that a run raised.
+
+    So a report shows the line of the test, and then the failure's text, which includes the error's. Of its own, the
+    failure has frames of pytest and miniray only, which would be shown between the two.
+    """
+    from .exploring.error_text import of_every_error
+
+    error = failure.__cause__
+    if error is not None and of_every_error(error, "__traceback__") is not None:
+        failure.__traceback__ = of_every_error(error, "__traceback__")
+        failure.__context__ = of_every_error(error, "__context__")
+        failure.__cause__ = of_every_error(error, "__cause__")
+        failure.__suppress_context__ = of_every_error(error, "__suppress_context__")
 
 
 def _arguments(item: pytest.Function) -> dict[str, Any]:

@@ -365,3 +365,58 @@ def test_the_marker_names_a_fixture_that_starts_a_session(tests):
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*has the marker simulate and the fixture miniray_cluster, which starts a session*"])
+
+
+REPORTS = """
+pytestmark = pytest.mark.simulate(seeds=3)
+
+@ray.remote(max_retries=0)
+def fails():
+    raise KeyError("of a task")
+
+def test_function():
+    assert ray.get(ray.put(1)) == 2
+
+async def test_coroutine():
+    await asyncio.sleep(1)
+    assert 1 == 2
+
+def test_of_a_task():
+    ray.get(fails.remote())
+
+def test_limit():
+    time.sleep(1e6)
+
+def test_cause():
+    try:
+        1 / 0
+    except ZeroDivisionError as error:
+        raise ValueError from error
+
+class TestCase(unittest.TestCase):
+    def test_method(self):
+        self.assertEqual(1, 2)
+
+    def test_part(self):
+        with self.subTest("part"):
+            self.assertEqual(1, 2)
+"""
+
+
+def test_a_report_shows_the_line_of_the_test_and_how_to_replay_it(tests):
+    """Between the two used to be 70 lines about frames of pytest and of miniray."""
+    result = tests(REPORTS)
+    result.assert_outcomes(failed=7)
+    text = result.stdout.str()
+    for foreign in ("pluggy/", "_pytest/", "simulate_marker.py:", "exploration.py:", "def check("):
+        assert foreign not in text
+    result.stdout.fnmatch_lines(
+        [
+            ">       assert ray.get(ray.put(1)) == 2",
+            "E       *ExplorationFailure: AssertionError: assert 1 == 2",
+            "E       *",
+            "E       found by run 1 with seed 0*",
+            "E       replay: *::test_function",
+        ]
+    )
+    result.stdout.fnmatch_lines([">           1 / 0", "E           ZeroDivisionError: *", "E *Failure: ValueError*"])

@@ -13,7 +13,7 @@ import sys
 from typing import Any, Callable
 
 from ...process.our_code import parks_here
-from .baton import Baton, Fiber, Outside
+from .baton import Baton, Fiber, Outside, RunOver
 from .steps import Step
 
 LOOP = Step("runs its event loop", ["loops"])
@@ -98,10 +98,10 @@ class SimEventLoop(asyncio.SelectorEventLoop):
     """An event loop of a simulation."""
 
     def __init__(self, baton: Baton):
+        self._baton = baton
         self._sleeper = Sleeper(baton)
         self._numbers = itertools.count(1)
         super().__init__(SimSelector(self._sleeper))
-        baton.schedule.loops = True
 
     def create_task(self, coro: Any, **options: Any) -> Any:
         """As in every loop. The task's hash is a number."""
@@ -112,6 +112,14 @@ class SimEventLoop(asyncio.SelectorEventLoop):
         if options.get("name") is None:  # asyncio numbers the tasks of the whole process
             options["name"] = f"Task-{number}"
         return SimTask(coro, loop=self, number=number, **options)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """As in every loop, but for what comes of the end of the run: tasks that are left, and those that it ended.
+        They may be collected long after the run."""
+        baton, error = self._baton, context.get("exception")
+        if baton.over and (baton.stopped_by is not None or error is None or isinstance(error, RunOver)):
+            return
+        super().call_exception_handler(context)
 
     def create_future(self) -> Any:
         """As in every loop. The future's hash is a number."""

@@ -15,6 +15,7 @@ import concurrent.futures
 import contextlib
 import functools
 import itertools
+import logging
 import os
 import queue
 import random
@@ -243,15 +244,35 @@ def _run(thread: threading.Thread, own: Callable[[], Any] | None) -> None:
     thread.run()
 
 
-def _silent_at_the_end(hook: Any) -> Callable[[threading.Thread], None]:
-    """Stands in for what `threading` calls after an exception: ending a thread with its run is not a mistake. Nor is
-    what a thread raises because its run has been ended early, and with it the session."""
+# ---------------------------------------------------------------- errors of threads that are ended with their run
 
-    def invoke(thread: threading.Thread) -> None:
-        if not isinstance(sys.exc_info()[1], RunOver) and not (_baton is not None and _baton.over):
-            hook(thread)
+
+def _run_ends() -> bool:
+    """Whether the run has ended, and its threads are being ended. What they raise then is not the program's mistake: a
+    call fails, for instance, because the session has ended."""
+    return _baton is not None and (_baton.over or _baton.cleans_up)
+
+
+def _silent_at_the_end(hook: Any) -> Callable[[Any], None]:
+    """Stands in for what is called after an exception that nobody has caught: `Thread._invoke_excepthook`, or
+    `sys.unraisablehook`."""
+
+    def invoke(about: Any) -> None:
+        if not _run_ends() and not isinstance(sys.exc_info()[1], RunOver):
+            hook(about)
 
     return invoke
+
+
+class _SilentAtTheEnd:
+    """Stands in for the logger of `concurrent.futures`, which is told of errors in callbacks."""
+
+    def __init__(self, logger: logging.Logger):
+        self._logger = logger
+        self._nowhere = logging.Logger(logger.name, logging.CRITICAL + 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._nowhere if _run_ends() else self._logger, name)
 
 
 def _join_fiber(self: threading.Thread, timeout: float | None = None) -> None:
@@ -313,6 +334,7 @@ def _futures() -> None:
             self.futures.sort(key=lambda future: vars(future).get(_NUMBER, 0))
 
     _replace(locked, "__init__", __init__)
+    _replace(concurrent.futures._base, "LOGGER", _SilentAtTheEnd(concurrent.futures._base.LOGGER))
     executors = sys.modules.get("concurrent.futures.thread")
     if executors is not None:  # its threads have the executor's number in their names
         _replace(executors.ThreadPoolExecutor, "_counter", itertools.count().__next__)
@@ -464,6 +486,7 @@ def install(simulation: Any) -> None:
             _replace(threading, name, _thread_starter(getattr(threading, name)))
     _replace(threading.Thread, "join", _join_fiber)
     _replace(threading.Thread, "is_alive", _fiber_is_alive)
+    _replace(sys, "unraisablehook", _silent_at_the_end(sys.unraisablehook))
     _replace(threading.Event, "is_set", _is_set(threading.Event.is_set))
     if hasattr(threading, "_counter"):  # of the threads' names
         _replace(threading, "_counter", itertools.count(1).__next__)

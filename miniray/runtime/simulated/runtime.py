@@ -10,9 +10,11 @@ Points are never inside an event: the core's lock is free there, and nothing tha
 from __future__ import annotations
 
 import _thread
+import sys
 from collections import deque
 from contextlib import contextmanager
 from contextvars import Context
+from functools import partial
 from random import Random
 from typing import Any, Callable, Iterable, Iterator
 
@@ -27,6 +29,7 @@ from ...core.records import (
     StreamRecord,
     TaskRecord,
     TaskSpec,
+    Waiter,
     WorkerRecord,
 )
 from ...core.transitions import WorkerStatus
@@ -43,12 +46,13 @@ from .baton import Fiber, Outside
 from .clocks import EPOCH_S
 from .locks import SimInbox, SimLock
 from .scarcity import Demand
-from .schedules import Schedule
+from .schedules import LateCall, Schedule
 from .simulation import Simulation
 from .steps import GOES_ON, Step
 
 DEAD = WorkerStatus.DEAD
 SCHEDULER = "scheduler"
+CALL_BACK = ("future", "_on_completed")  # methods of ObjectRef
 PUT = Step("puts an object")
 LOOKS_AT_TABLES = Step("looks at the session", None, polls=True)
 # What an event touches. All other events may concern everything. Workers of one node are interchangeable: it makes no
@@ -146,8 +150,17 @@ class SimulatedRuntime(ThreadedRuntime):
             touches += [("failure", obj.number) for obj in task.returns]
         if task.actor is not None and task.spec.options.get("max_pending_calls", -1) != -1:
             touches.append(("actor", task.actor.number))
-        if len(self.cluster.nodes) > 1 or self.baton.schedule.scarce:
+        known = self.baton.schedule.known
+        if "scarce" in known:
             touches.append(SCHEDULER)
+        actor = task.actor
+        if actor is not None and (outcome.exit or outcome.failure is not None and task is actor.creation):
+            touches += [("actor", actor.number), "names"]  # it dies, and its name is free
+        for what in known:
+            if isinstance(what, LateCall) and (
+                what.name == task.spec.name or actor is not None and what.actor == actor.number
+            ):
+                touches.append(("actor", what.actor))
         self.baton.point(Step(f"reports {task.spec.name}", touches))
 
     # ------------------------------------------------------------ points in front of events
@@ -159,7 +172,7 @@ class SimulatedRuntime(ThreadedRuntime):
             if name == "_owned":
                 name = args[1].__name__
             if name != "create_actor":  # it has had one
-                touches = (SCHEDULER,) if name in FREES and self.baton.schedule.scarce else TOUCHES.get(name)
+                touches = (SCHEDULER,) if name in FREES and "scarce" in self.baton.schedule.known else TOUCHES.get(name)
                 self.baton.point(Step(name.replace("_", " "), touches))
         super().tell(event, *args)
 
@@ -195,14 +208,18 @@ class SimulatedRuntime(ThreadedRuntime):
 
     def _asks_for_room(self, task: TaskRecord) -> None:
         nodes = self.cluster.scheduler.alive
-        if len(nodes) == 1 and self._demand.is_scarce_with(task, nodes[0]):
-            self.baton.schedule.resources_are_scarce()
+        if len(nodes) > 1 or nodes and self._demand.is_scarce_with(task, nodes[0]):
+            self.baton.schedule.learn("scarce")
 
     def prepare(
         self, spec: TaskSpec, args: tuple[Any, ...], kwargs: dict[str, Any], actor: ActorRecord | None = None
     ) -> TaskRecord:
         """As in every runtime. A fault may delay the message: the call then has one more argument to wait for."""
         task = super().prepare(spec, args, kwargs, actor)
+        if actor is not None:
+            for dep in task.deps:
+                if dep.task is not None:
+                    self.baton.schedule.learn(LateCall(dep.task.spec.name, actor.number))
         faults = self.simulation.faults
         if faults is None or actor is None or spec.kind != ACTOR_TASK:
             return task
@@ -223,13 +240,13 @@ class SimulatedRuntime(ThreadedRuntime):
     def add_node(self, *args: Any, **kwargs: Any) -> NodeRecord:
         """A point, unless no other thread runs yet, and then as in every runtime."""
         if len(self.baton.fibers) > 1:
-            self.baton.schedule.resources_are_scarce()
+            self.baton.schedule.learn("scarce")
             self._enter(Step("adds a node", [SCHEDULER]))
         return super().add_node(*args, **kwargs)
 
     def create_placement_group(self, group: PlacementGroupRecord) -> None:
         """As in every runtime. The group waits for room beside all tasks."""
-        self.baton.schedule.resources_are_scarce()
+        self.baton.schedule.learn("scarce")
         super().create_placement_group(group)
 
     def put(self, value: Any) -> ObjectRecord:
@@ -242,12 +259,12 @@ class SimulatedRuntime(ThreadedRuntime):
 
     def get_one(self, obj: ObjectRecord) -> tuple[Any] | None:
         """A point, and then as in every runtime."""
-        self._enter(_gets([obj]))
+        self._enter(_gets([obj], "callbacks" in self.baton.schedule.known))
         return super().get_one(obj)
 
     def get(self, objects: list[ObjectRecord], timeout: float | None = None) -> Any:
         """A point, and then as in every runtime."""
-        self._enter(_gets(objects, timeout is not None))
+        self._enter(_gets(objects, timeout is not None or "callbacks" in self.baton.schedule.known))
         return super().get(objects, timeout)
 
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
@@ -270,6 +287,25 @@ class SimulatedRuntime(ThreadedRuntime):
             return super().wait_for(objects, need, fail_fast, timeout)
         finally:
             fiber.resumes = GOES_ON
+
+    def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:
+        """As in every runtime. The thread that reports calls a function of the program, and meanwhile shares the memory
+        of the one that has given it. An event loop calls what waits in it by itself."""
+        if sys._getframe(1).f_code.co_name in CALL_BACK:
+            fiber = self.baton.current
+            memory = fiber.memory = fiber.memory or ("fiber", fiber.number)
+            callback = partial(self._call_back, callback, memory)
+            self.baton.schedule.learn("callbacks")
+            self._look("a reference", [obj], polls=False)
+        return super().subscribe(obj, callback)
+
+    def _call_back(self, callback: Callable[[], None], memory: Any) -> None:
+        fiber = self.baton.current
+        before, fiber.memory = fiber.memory, memory
+        try:
+            callback()
+        finally:
+            fiber.memory = before
 
     def sleep(self, execution: Execution | None, seconds: float) -> bool:
         """Sleep on the virtual clock."""

@@ -13,8 +13,8 @@ threads, or is None.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Set
+from typing import Any, NamedTuple
 
 from .steps import GOES_ON, Step, independent
 
@@ -23,12 +23,11 @@ class Schedule:
     """Chooses the thread that goes on. This class always lets the running thread go on, and otherwise the first.
 
     taken: the position of each choice among several candidates. every_step: ask also if there is one candidate only.
-    loops: event loops run. What is reported to them by one thread after the other, they see in this order. scarce: the
-    order of submissions and reports decides who gets resources, see `scarcity`.
+    known: what has been learnt about the program: which steps depend on each other, see `DepthFirst`.
     """
 
     every_step = False
-    loops = scarce = False
+    known: Set[Any] = frozenset()
 
     def __init__(self) -> None:
         self.taken: list[int] = []
@@ -40,8 +39,8 @@ class Schedule:
             self.taken.append(position)
         return position
 
-    def resources_are_scarce(self) -> None:
-        """The run has come to a point from which on they are."""
+    def learn(self, what: Any) -> None:
+        """The run has found out something that `DepthFirst` needs to know."""
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         """What `choose` returns, without the record."""
@@ -134,6 +133,17 @@ class Pruned(SystemExit):
     """
 
 
+class LateCall(NamedTuple):
+    """Calls of an actor have arguments that tasks of this name return.
+
+    So the report of such a task decides whether calls of other callers overtake. So does the report of a call of this
+    actor, which starts the next one that is ready. actor: its number.
+    """
+
+    name: str
+    actor: int
+
+
 class _Choice:
     """One point of the current path. options: the step of each candidate, by number. asleep: those whose next step
     need not be tried here, because an earlier path has done it. chosen: the number of the one that was chosen."""
@@ -155,17 +165,31 @@ class DepthFirst:
 
     A thread that was woken first goes on to its next step, which no other thread can notice. So such a thread is chosen
     without an alternative. This holds as long as no step concerns everything, as `cancel` does: it also strikes a
-    thread on its way to the next step. When such a step appears, `careful` is set and the search begins again. It also
-    begins again, and sets `scarce`, when a run finds that resources are scarce: the reports of tasks that it took for
-    independent of submissions are not.
+    thread on its way to the next step.
+
+    The search learns from its runs which steps depend on each other. What it has learnt must hold from the first point
+    of a path on: a thread that is asleep since an earlier point would not be woken by the steps that it depends on.
+    So whenever the search learns something, it begins again:
+    - careful: some step concerns everything.
+    - loops: event loops run. They see what several threads report in the order in which it was reported.
+    - scarce: the order of submissions and reports decides who gets resources, see `scarcity`.
+    - callbacks: a thread that reports a value may call functions of the program before it wakes those that wait for
+      the value. So it makes a difference whether a `get` begins to wait before the report.
+    - a LateCall: calls of an actor wait for what tasks of a certain name return.
 
     path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
-        self.done = self.careful = self.scarce = self.restart = False
+        self.learnt: set[Any] = set()
+        self.done = self.restart = False
         self.pruned = 0
+
+    def learn(self, what: Any) -> None:
+        """Begin again, unless this is known already. what: see above."""
+        self.restart = self.restart or what not in self.learnt
+        self.learnt.add(what)
 
     def next_run(self) -> _DepthFirstRun:
         """The schedule of the next run. Call `finished` after the run."""
@@ -194,17 +218,23 @@ class _DepthFirstRun(Schedule):
 
     def __init__(self, search: DepthFirst):
         super().__init__()
-        self.search, self.scarce = search, search.scarce
+        self.search = search
+        known = self.known = frozenset(search.learnt)
+        self._careful, self._loops = "careful" in known, "loops" in known
         self._at = 0
         self._asleep: dict[int, Step] = {}  # at the point that comes next
 
-    def resources_are_scarce(self) -> None:
-        search = self.search
-        search.restart = search.restart or not search.scarce
-        search.scarce = True
+    def learn(self, what: Any) -> None:
+        self.search.learn(what)
 
     def position(self, candidates: Sequence[Any], running: bool) -> int:
         search = self.search
+        for candidate in candidates:
+            touches = candidate.step.touches
+            if touches is None:
+                search.learn("careful")
+            elif "loops" in touches:
+                search.learn("loops")
         if search.restart:
             raise Pruned
         options = {candidate.number: self._full_step(candidate) for candidate in candidates}
@@ -215,16 +245,13 @@ class _DepthFirstRun(Schedule):
                     "the program did not repeat itself: it depends on something that the simulation does not control"
                 )
         else:
-            if not search.careful and any(step.touches is None for step in options.values()):
-                search.restart = search.careful = True
-                raise Pruned
             choice = _Choice(options, self._asleep)
             awake = [number for number in options if number not in choice.asleep]
             if not awake:
                 search.pruned += 1
                 raise Pruned
             local = [number for number in awake if options[number] is GOES_ON]
-            choice.forced = bool(local) and not search.careful
+            choice.forced = bool(local) and not self._careful
             choice.chosen = local[0] if choice.forced else awake[0]
             search.path.append(choice)
         self._at += 1
@@ -239,7 +266,12 @@ class _DepthFirstRun(Schedule):
     def _full_step(self, candidate: Any) -> Step:
         """A candidate's step. Threads that share memory may notice each other's every step."""
         step: Step = candidate.step
-        if step.touches is None or candidate.memory is None and not (self.loops and step.touches):
+        touches = step.touches
+        if touches is None:
             return step
-        more = [("memory", candidate.memory)] if candidate.memory is not None else []
-        return Step(step.what, [*step.touches, *more, *(["loops"] if self.loops else ())])
+        more: list[Any] = []
+        if candidate.memory is not None:
+            more.append(("memory", candidate.memory))
+        if self._loops and touches:
+            more.append("loops")
+        return Step(step.what, [*touches, *more]) if more else step

@@ -170,7 +170,7 @@ def explore(
         max_schedules: for "exhaustive", how many runs there may be, with all seeds together.
         replay: makes the shell command that repeats a failure, from its seed, its choices and its faults.
         shrink: after a failure, look for a shorter schedule that fails in the same way.
-        quiet: drop what the program prints.
+        quiet: drop what the program prints, to stderr as well.
         watchdog_s: after how many real seconds without a step the watchdog reports; 0 switches it off.
         globals_: the globals in which names of clocks and the like are replaced; by default those of `fn`.
 

@@ -102,9 +102,8 @@ class Run:
         """Run the function. Raises RuntimeError if a session is running, or if a simulation runs on this thread; stores
         any other error. Waits while another thread simulates."""
         signals = HeldSignals()  # but for `fn`: an error on the way in or out would leave this thread inside
-        quiet = contextlib.redirect_stdout(io.StringIO()) if self.quiet else contextlib.nullcontext()
         try:
-            with _one_at_a_time(signals), quiet:
+            with _one_at_a_time(signals), _nothing_printed() if self.quiet else contextlib.nullcontext():
                 self._go(signals)
         finally:
             signals.release()
@@ -196,6 +195,13 @@ def _one_at_a_time(signals: HeldSignals) -> Iterator[None]:
         yield
     finally:
         _running.release()
+
+
+@contextlib.contextmanager
+def _nothing_printed() -> Iterator[None]:
+    """Drop what is written to `sys.stdout` and `sys.stderr`."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 def _in_the_child() -> None:

@@ -128,7 +128,7 @@ def test_depth_first_does_not_ask_about_threads_that_go_on():
 def test_depth_first_is_careful_once_a_step_concerns_everything():
     """Then it makes a difference how far another thread has got."""
     runs, search = all_runs([GOES_ON, GOES_ON], [Step("cancel", None)])
-    assert search.careful
+    assert search.learnt == {"careful"}
     assert len(runs) == 3
 
 

@@ -177,8 +177,8 @@ MISTAKES = (
     Mistake(
         "a call has ended, and the next one is not started",
         "actor_manager.py",
-        ("        if group.queue:\n            self._start_calls(now, actor, group)\n        if actor.drain"),
-        ("        if len(group.queue) > 1:\n            self._start_calls(now, actor, group)\n        if actor.drain"),
+        ("        queue = group.queue\n        if ("),
+        ("        queue = group.queue if len(group.queue) > 1 else ()\n        if ("),
     ),
     Mistake(
         "a call overtakes an earlier call of the same caller",
