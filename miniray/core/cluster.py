@@ -505,9 +505,9 @@ class Cluster(Tables):
 
         Returns nothing: before the caller releases the lock it must report another event, or call `settled`.
         """
-        pop, gone = dropped.popleft, []
+        gone = []
         while dropped:
-            record = pop()
+            record = dropped.popleft()
             if type(record) is StreamRecord:
                 self.references.drop_stream(now, record)
                 continue
