@@ -490,10 +490,11 @@ class Restoring:
         dropped = self.cluster.totals.dropped_tasks
         for name, retry, finished, number in told:
             key = name, retry, finished
-            missing = number - here.pop(key, 0)
+            missing = number - here[key]
             if missing > 0:
                 dropped[key] = missing
-        for (_, retry, finished), number in here.items():  # their names were counted under one name
+            here[key] = max(0, -missing)
+        for (_, retry, finished), number in here.items():  # more than told: they were counted under one name
             key = OTHER_NAMES, retry, finished
             if key in dropped:
                 dropped[key] = max(0, dropped[key] - number)

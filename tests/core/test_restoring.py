@@ -5,6 +5,7 @@ from __future__ import annotations
 from miniray.core.cluster import Cluster
 from miniray.core.records import ACTOR_TASK, NORMAL_TASK
 from miniray.core.restoring import EARLIER_BITS, Restoring
+from miniray.core.task_events import OTHER_NAMES
 from miniray.core.transitions import ActorStatus, PlacementGroupStatus, TaskStatus
 
 
@@ -134,3 +135,16 @@ def test_a_call_of_an_actor_that_has_no_row():
     c = rebuilt(nodes=[a_node()], _specs=[spec], _attempts=[an_attempt(8, actor=7, finished_us=2_000_000)])
     actor = c.tasks[8].actor
     assert (actor.class_name, actor.status, actor.number) == ("Counter", ActorStatus.DEAD, 7) and not c.actors
+
+
+def test_attempts_of_a_name_that_was_counted_twice_are_not_added_twice():
+    """The session had kept one of three records of f, and counted the two others, and four of g, under one name."""
+    restoring = Restoring()
+    tables = {
+        "nodes": [a_node()],
+        "_specs": [a_spec()],
+        "_attempts": [an_attempt(number, finished_us=2_000_000) for number in (1, 2, 3)],
+    }
+    c = restoring.rebuilt(lambda table: tables.get(table, []))
+    restoring.attempts([["f", False, True, 1], [OTHER_NAMES, False, True, 6]])
+    assert c.totals.dropped_tasks == {(OTHER_NAMES, False, True): 4} and len(c.tasks) == 3
