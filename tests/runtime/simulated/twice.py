@@ -23,8 +23,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 VARIABLE = "SIMULATED_LOGS"  # names the file for the digests
 DEFAULT = ("tests/runtime", "tests/telemetry", "tests/testing", "-k", "simulat or explor or plan or bug or schedul")
-UNREPEATED = ("test_a_wait_for_something_outside_lets_others_go_on[child]",)
-"""Tests that wait for a child process, which takes real time."""
+UNREPEATED = (
+    "test_a_wait_for_something_outside_lets_others_go_on[child]",
+    "test_the_time_limit_of_a_statement_is_real[function]",
+)
+"""Tests that wait in real time: for a child process, and for the time limit of a statement."""
 
 digests: dict[str, Any] = {}
 running = ""
