@@ -145,6 +145,8 @@ class Sampler:
                 self.sample(here, now, now - last, now - due > LATE_S)
                 last = now
                 due = max(due + self.interval_s, now)  # a sample that comes late is not made up for
+            if context.session is not None:  # the suspended calls are not looked at in every sample
+                self._suspended(context.session, last)
             self.spent_s = time.thread_time()
         except Exception as problem:
             self.problem = problem
