@@ -86,10 +86,6 @@ def run_attempt(runtime: Runtime, worker: WorkerRecord, task: TaskRecord) -> Out
         if not task.t_ended:
             note_end(runtime, execution)
         return outcome_of_error(runtime, execution, error)
-    finally:
-        # An actor's context lives on, but must not keep the task's record and arguments. The next call replaces them.
-        if handle.context is not None and not worker.group.queue:
-            current.set(None)
 
 
 def call_of(runtime: Runtime, execution: Execution) -> tuple[Any, Any, dict[str, Any]]:
@@ -280,6 +276,11 @@ def report(runtime: Runtime, worker: WorkerRecord, task: TaskRecord, outcome: Ou
         next(lock.leave)
         if lock.line:
             lock.wake_one()
+    if following is None:
+        handle: WorkerHandle | None = worker.handle
+        if handle is not None and handle.context is not None and handle.loop is None:
+            # An actor's context lives on, but must not keep the task's record and arguments. A next call replaces them.
+            handle.context.run(current.set, None)
     if outcome.references is not None:
         outcome.references = None  # counted now; before anybody is woken who might look for what is left
     if actions or cluster.references.freed:

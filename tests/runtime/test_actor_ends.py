@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from collections.abc import Iterator
 
@@ -77,3 +78,49 @@ def test_an_actor_may_be_killed_before_its_thread_is_started(session):
     actor = ray.remote(local_class()).remote()
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(actor.note.remote())
+
+
+may_return, argument_made, has_shut_down = threading.Event(), threading.Event(), threading.Event()
+tasks_at_the_end: list[str | None] = []
+
+
+class Waits:
+    """Notes in which task it is asked to clean up."""
+
+    def wait(self, argument: object = None) -> None:
+        """Return when the test says so."""
+        assert may_return.wait(10)
+
+    def __ray_shutdown__(self) -> None:
+        tasks_at_the_end.append(ray.get_runtime_context().get_task_id())
+        has_shut_down.set()
+
+
+def make_argument() -> bool:
+    """An argument that comes when the test says so."""
+    return argument_made.wait(10)
+
+
+def test_an_idle_actor_runs_no_task_even_if_a_call_waits_in_its_queue():
+    """The thread used to stay in the task of its last call while the next call waited for an argument."""
+    for event in may_return, argument_made, has_shut_down:
+        event.clear()
+    tasks_at_the_end.clear()
+    ray.init(num_cpus=2, log_to_driver=False)
+    try:
+        actor = ray.remote(Waits).remote()
+        first = actor.wait.remote()
+        second = actor.wait.remote(ray.remote(make_argument).remote())
+        may_return.set()
+        ray.get(first)
+        ray.cancel(second)
+        with pytest.raises(ray.exceptions.TaskCancelledError):
+            ray.get(second)
+        del actor
+        gc.collect()
+        ray.put(None)  # an event of the core, which is told of the dropped handle first
+        assert has_shut_down.wait(10)
+        assert tasks_at_the_end == [None]
+    finally:
+        argument_made.set()
+        ray.shutdown()
