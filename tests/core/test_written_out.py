@@ -8,8 +8,22 @@ from typing import Any, Callable
 import pytest
 
 from miniray.core.cluster import Cluster
-from miniray.core.records import TaskRecord
-from tests.core.builders import NOW, a_call, a_task, call_of, finish, living_actor, one_node, started, submitted
+from miniray.core.records import ObjectRecord, TaskRecord
+from tests.core.builders import (
+    LARGE,
+    NOW,
+    a_call,
+    a_task,
+    a_value,
+    call_of,
+    finish,
+    living_actor,
+    one_node,
+    put,
+    running_task,
+    started,
+    submitted,
+)
 
 
 def picture(record: Any, seen: dict[int, int] | None = None) -> Any:
@@ -119,6 +133,65 @@ def test_a_call_of_a_living_actor_is_registered_and_queued():
     same.actor.groups[""].queue.append(same)  # as `_enqueue` does for a plain actor
     twin.actor_manager.call_ready(NOW, same)
     twin._done(NOW)
+    assert picture(c) == picture(twin)
+
+
+@pytest.mark.parametrize("waiting", [1, 2])
+@pytest.mark.parametrize("has_argument", [False, True])
+def test_a_worker_that_reports_goes_on_with_the_next_task_of_its_class(waiting: int, has_argument: bool):
+    """`Scheduler.worker_free` against `Scheduler._assign`. An argument in the store is marked as used."""
+
+    def reporting() -> tuple[Cluster, TaskRecord]:
+        c = one_node(cpus=1)
+        value, _ = put(c, LARGE), put(c, LARGE)
+        task, worker = running_task(c)
+        for _ in range(waiting):
+            submitted(c, deps=(value,) if has_argument else ())
+        c.scheduler.reporting = worker
+        return c, task
+
+    (c, task), (twin, same) = reporting(), reporting()
+    c.scheduler.worker_free(NOW, task.worker)
+    wanted, worker = same.spec.scheduling_class, same.worker
+    following = wanted.queue.popleft()
+    if not wanted.queue:
+        del twin.scheduler.waiting[wanted]
+    twin.scheduler._assign(NOW, worker, following)
+    assert task.worker.task is not task
+    assert picture(c) == picture(twin)
+
+
+@pytest.mark.parametrize("prepared", [busy, one_node])
+def test_a_report_after_which_the_worker_goes_on_is_settled_as_any_other(prepared: Callable[[], Cluster]):
+    """`Cluster.task_finished` against `_reported` and `_done`, which run at the end of every event if somebody asks."""
+
+    def running() -> tuple[Cluster, TaskRecord]:
+        c = prepared()
+        if not c.tasks:
+            call = a_call(c, living_actor(c))
+            a_call(c, call.actor)
+            started(c, call)
+            return c, call
+        return c, c.tasks[1]
+
+    (c, task), (twin, same) = running(), running()
+    asked: list[float] = []
+    twin.after_event.append(lambda now: asked.append(now) or [])
+    assert finish(c, task) == finish(twin, same) == [] and asked
+    twin.after_event.clear()
+    assert picture(c) == picture(twin)
+
+
+@pytest.mark.parametrize("made", [a_value, put])
+def test_a_small_value_is_freed_as_any_other(made: Callable[[Cluster], ObjectRecord]):
+    """`ReferenceCounter.release` against `check`."""
+    c, twin = one_node(), one_node()
+    obj, same = made(c), made(twin)
+    for one in obj, same:
+        one.refs = 0
+    c.references.release(NOW, [obj])
+    twin.references.check(NOW, same)
+    assert obj.number not in c.objects and c.references.freed
     assert picture(c) == picture(twin)
 
 
