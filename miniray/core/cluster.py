@@ -218,7 +218,7 @@ class Cluster(Tables):
             and task.owner is None
             and not task.deps
             and not task.contained
-        ):  # the common case of a busy driver: `register` and `enqueue`, written out
+        ):  # the common case of a busy driver: `TaskManager.submit`, written out
             self.number = number = self.number + 1
             task.number, task.t_created = number, now
             self.tasks[number] = task
@@ -228,12 +228,7 @@ class Cluster(Tables):
             task.status, task.t_ready = PENDING_NODE_ASSIGNMENT, now
             queue.append(task)
         else:
-            self.task_manager.register(now, task)
-            if not task.pending:
-                if task.deps:
-                    self.task_manager.arguments_ready(now, task)
-                else:
-                    self.scheduler.enqueue(now, task)
+            self.task_manager.submit(now, task)
         if self.ready or self.actions or self.drained or self.after_event:
             return self._done(now)
         return NOTHING

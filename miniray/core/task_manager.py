@@ -126,6 +126,15 @@ class TaskManager:
         for inner in task.contained:
             inner.held += 1
 
+    def submit(self, now: float, task: TaskRecord) -> None:
+        """Register a call of a function, and queue it unless an argument is missing."""
+        self.register(now, task)
+        if not task.pending:
+            if task.deps:
+                self.arguments_ready(now, task)
+            else:
+                self.cluster.scheduler.enqueue(now, task)
+
     def resolve(self, now: float, task: TaskRecord) -> None:
         """Count the arguments without a value, enter the task in the `dependents` of each, and rebuild lost ones."""
         task.pending = 0

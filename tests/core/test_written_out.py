@@ -43,17 +43,6 @@ def picture(record: Any, seen: dict[int, int] | None = None) -> Any:
     return type(record).__name__, {name: picture(getattr(record, name, "unset"), seen) for name in names}
 
 
-def by_the_rule(c: Cluster, task: TaskRecord) -> None:
-    """Submit a task in the general way."""
-    c.task_manager.register(NOW, task)
-    if not task.pending:
-        if task.deps:
-            c.task_manager.arguments_ready(NOW, task)
-        else:
-            c.scheduler.enqueue(NOW, task)
-    c._done(NOW)
-
-
 def busy() -> Cluster:
     """A node with one CPU, a task that runs and another in the queue."""
     c = one_node(cpus=1)
@@ -64,10 +53,11 @@ def busy() -> Cluster:
 
 @pytest.mark.parametrize("prepared", [busy, one_node])
 def test_a_submission_to_a_busy_node_is_registered_and_queued(prepared: Callable[[], Cluster]):
-    """`Cluster.submit_task` against `TaskManager.register` and `Scheduler.enqueue`. On an idle node, too."""
+    """`Cluster.submit_task` against `TaskManager.submit`. On an idle node, too."""
     c, twin = prepared(), prepared()
     c.submit_task(NOW, a_task(c))
-    by_the_rule(twin, a_task(twin))
+    twin.task_manager.submit(NOW, a_task(twin))
+    twin._done(NOW)
     assert picture(c) == picture(twin)
 
 
