@@ -422,11 +422,27 @@ def test_what_a_collector_rejects_is_counted(collector, caplog):
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"not json", b"[]", b'{"partialSuccess": 3}', b'{"partialSuccess": {"rejectedSpans": "x"}}']
+    "answer",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"[" * 60_000,
+        b'{"partialSuccess": 3}',
+        b'{"partialSuccess": {"rejectedSpans": "x"}}',
+        b'{"partialSuccess": {"rejectedSpans": 1e400}}',
+        b'{"partialSuccess": {"rejectedSpans": -5}}',
+    ],
 )
 def test_an_answer_of_another_form_counts_as_taken(collector, answer):
     told = flaky_session(collector, (200, {}, answer))
     assert told.stats()["traces"]["sent"] == 2
+
+
+def test_no_more_is_rejected_than_was_sent(collector):
+    told = flaky_session(collector, (200, {}, b'{"partialSuccess": {"rejectedSpans": "1%s"}}' % (b"0" * 30)))
+    stats = told.stats()["traces"]
+    assert (stats["sent"], stats["rejected"], stats["dropped"]) == (0, 2, 0)
 
 
 def test_the_pause_is_that_of_the_answer_or_doubles():

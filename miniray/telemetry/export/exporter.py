@@ -207,10 +207,11 @@ class Exporter:
         answer = signal.sender.send(request.body, timeout_s)
         signal.failing = not answer.sent
         if answer.sent:
-            signal.sent += request.number - min(answer.rejected, request.number)
-            signal.rejected += answer.rejected
-            if answer.rejected:
-                self._tell(signal, f"the collector refused {answer.rejected} of {request.number}: {answer.why}")
+            rejected = min(answer.rejected, request.number)
+            signal.sent += request.number - rejected
+            signal.rejected += rejected
+            if rejected:
+                self._tell(signal, f"the collector refused {rejected} of {request.number}: {answer.why}")
             return answer
         signal.failures += 1
         signal.why = answer.why
