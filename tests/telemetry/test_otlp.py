@@ -477,6 +477,30 @@ def test_a_request_is_given_up_after_a_while(collector, monkeypatch):
         made.signals["logs"].source.close()
 
 
+def test_no_request_goes_out_before_the_time_that_the_collector_asked_for(collector, monkeypatch):
+    with ray.init(num_cpus=1):
+        made = exporter.Exporter(context.session, settings_of({}, collector.url))
+        signal = made.signals["traces"]
+        sent = []
+
+        def send(body, timeout_s):
+            sent.append(body)
+            return sender.Answer(again=True, after_s=sender.LONGEST_PAUSE_S)
+
+        monkeypatch.setattr(signal.sender, "send", send)
+        signal.request = exporter.Request(b"first", 7, time.monotonic() - 1)
+        made._step(signal)
+        assert signal.request is None and signal.stats()["dropped"] == 7  # the pause is longer than a request is kept
+        signal.request = exporter.Request(b"second", 1, time.monotonic())
+        made._step(signal)
+        made._flush_signal(signal, time.monotonic() + 1)
+        assert sent == [b"first"]
+        signal.not_before = time.monotonic() + 0.05
+        made._flush_signal(signal, time.monotonic() + 1)
+        assert sent == [b"first", b"second"]
+        made.signals["logs"].source.close()
+
+
 def closed_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
