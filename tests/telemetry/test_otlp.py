@@ -422,11 +422,27 @@ def test_what_a_collector_rejects_is_counted(collector, caplog):
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"not json", b"[]", b'{"partialSuccess": 3}', b'{"partialSuccess": {"rejectedSpans": "x"}}']
+    "answer",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"[" * 60_000,
+        b'{"partialSuccess": 3}',
+        b'{"partialSuccess": {"rejectedSpans": "x"}}',
+        b'{"partialSuccess": {"rejectedSpans": 1e400}}',
+        b'{"partialSuccess": {"rejectedSpans": -5}}',
+    ],
 )
 def test_an_answer_of_another_form_counts_as_taken(collector, answer):
     told = flaky_session(collector, (200, {}, answer))
     assert told.stats()["traces"]["sent"] == 2
+
+
+def test_no_more_is_rejected_than_was_sent(collector):
+    told = flaky_session(collector, (200, {}, b'{"partialSuccess": {"rejectedSpans": "1%s"}}' % (b"0" * 30)))
+    stats = told.stats()["traces"]
+    assert (stats["sent"], stats["rejected"], stats["dropped"]) == (0, 2, 0)
 
 
 def test_the_pause_is_that_of_the_answer_or_doubles():
@@ -458,6 +474,30 @@ def test_a_request_is_given_up_after_a_while(collector, monkeypatch):
         assert signal.request is not None and signal.stats()["dropped"] == 0
         made._postpone(signal, signal.request, sender.Answer(again=True, after_s=2))
         assert signal.request is None and signal.stats()["dropped"] == 7
+        made.signals["logs"].source.close()
+
+
+def test_no_request_goes_out_before_the_time_that_the_collector_asked_for(collector, monkeypatch):
+    with ray.init(num_cpus=1):
+        made = exporter.Exporter(context.session, settings_of({}, collector.url))
+        signal = made.signals["traces"]
+        sent = []
+
+        def send(body, timeout_s):
+            sent.append(body)
+            return sender.Answer(again=True, after_s=sender.LONGEST_PAUSE_S)
+
+        monkeypatch.setattr(signal.sender, "send", send)
+        signal.request = exporter.Request(b"first", 7, time.monotonic() - 1)
+        made._step(signal)
+        assert signal.request is None and signal.stats()["dropped"] == 7  # the pause is longer than a request is kept
+        signal.request = exporter.Request(b"second", 1, time.monotonic())
+        made._step(signal)
+        made._flush_signal(signal, time.monotonic() + 1)
+        assert sent == [b"first"]
+        signal.not_before = time.monotonic() + 0.05
+        made._flush_signal(signal, time.monotonic() + 1)
+        assert sent == [b"first", b"second"]
         made.signals["logs"].source.close()
 
 
