@@ -8,7 +8,8 @@ from typing import Any, Callable
 import pytest
 
 from miniray.core.cluster import Cluster
-from miniray.core.records import ObjectRecord, TaskRecord
+from miniray.core.records import FAILED, READY, ObjectRecord, TaskRecord, Waiter
+from miniray.core.transitions import ObjectStatus
 from tests.core.builders import (
     LARGE,
     NOW,
@@ -17,6 +18,7 @@ from tests.core.builders import (
     a_value,
     call_of,
     finish,
+    finished_task,
     living_actor,
     one_node,
     put,
@@ -183,6 +185,49 @@ def test_a_small_value_is_freed_as_any_other(made: Callable[[Cluster], ObjectRec
     twin.references.check(NOW, same)
     assert obj.number not in c.objects and c.references.freed
     assert picture(c) == picture(twin)
+
+
+@pytest.mark.parametrize("status", [READY, FAILED])
+@pytest.mark.parametrize(
+    "need, fail_fast, fired", [(1, False, False), (2, False, False), (2, True, False), (1, True, True)]
+)
+def test_waiters_are_told_as_anywhere_else(status: ObjectStatus, need: int, fail_fast: bool, fired: bool):
+    """`Wakeups.settle` against `satisfy`."""
+
+    def awaited() -> tuple[Cluster, ObjectRecord, Waiter]:
+        c = busy()
+        obj, waiter = c.tasks[1].returns[0], Waiter(need, None, fail_fast)
+        waiter.fired = fired
+        obj.waiters, obj.status = [waiter], status
+        c.ready.append(obj)
+        return c, obj, waiter
+
+    (c, _, waiter), (twin, same, other) = awaited(), awaited()
+    c.wakeups.settle(NOW)
+    twin.wakeups.satisfy(other, status is FAILED)
+    same.waiters = None
+    twin.wakeups.settle(NOW)
+    assert picture((c, waiter)) == picture((twin, other))
+
+
+def test_a_dropped_task_of_the_same_name_is_counted_as_any_other():
+    """`History._drop` against `Totals.task_dropped`, which it calls unless the two names are one object."""
+
+    def ended(*names: str) -> tuple[Cluster, list[TaskRecord]]:
+        c = one_node(cpus=1)
+        tasks = [finished_task(c) for _ in names]
+        for task, name in zip(tasks, names):
+            task.spec.name = name
+        return c, tasks
+
+    name = "counted"
+    copies = [name.encode().decode() for _ in range(2)]
+    (c, tasks), (twin, same) = ended(name, name, name), ended(name, *copies)
+    for cluster, dropped in (c, tasks), (twin, same):
+        for one in dropped:
+            cluster.history._drop(one)
+    assert twin.totals.name is name is not copies[0]
+    assert c.totals.same == 3 and picture(c) == picture(twin)
 
 
 def test_a_picture_shows_every_difference():
