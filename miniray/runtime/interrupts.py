@@ -22,7 +22,8 @@ from .runtime import Runtime
 FIRST_RETRY_S, LAST_RETRY_S = 0.001, 1.0
 # Files and functions of the standard library in which a lock of the whole process is acquired by a call. An exception
 # that is raised as this call returns finds the lock taken, while no `with` or `finally` is responsible for its release
-# yet. A `with` statement on the lock itself has no such gap.
+# yet. A `with` statement on the lock itself has no such gap. The first is the file of `logging`, which is not imported
+# just for its name.
 FILES_THAT_ACQUIRE = {
     os.path.join(os.path.dirname(threading.__file__), "logging", "__init__.py"),
     "<frozen importlib._bootstrap>",

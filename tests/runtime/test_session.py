@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 import miniray as ray
 from miniray import session as sessions
 from miniray.process import context, guards
-from miniray.runtime import inbox
+from miniray.runtime import inbox, interrupts
 from tests.interpreter import frees_memory
 from tests.runtime.several_nodes import Threads
 
@@ -243,3 +244,8 @@ def test_without_the_gil_a_session_imports_what_interrupts_need_before_any_task_
     program = "import sys, miniray; miniray.init(num_cpus=1); print('ctypes' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout == "True\n", done.stderr
+
+
+def test_the_file_of_logging_is_known_without_an_import():
+    """A handler's lock is acquired in it, and no cancellation may interrupt that."""
+    assert logging.Handler.acquire.__code__.co_filename in interrupts.FILES_THAT_ACQUIRE
