@@ -149,7 +149,7 @@ class ActorManager:
         else:
             cluster.task_manager.register(now, task)
         if actor.status is DEAD:
-            self.cluster.task_manager.fail(now, task, actor.failure)
+            cluster.task_manager.fail(now, task, actor.failure)
             return
         actor.calls[task.number] = task
         group = actor.groups.get(task.spec.group)

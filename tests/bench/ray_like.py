@@ -70,7 +70,9 @@ ray.shutdown()"""
 
     def actor_class(self, cls):
         """The actor class of this class, which is decorated once, as a program does."""
-        return self.actor_classes.get(cls) or self.actor_classes.setdefault(cls, self.ray.remote(cls))
+        if cls not in self.actor_classes:
+            self.actor_classes[cls] = self.ray.remote(cls)
+        return self.actor_classes[cls]
 
     def actor(self, cls):
         return self.actor_class(cls).remote()
