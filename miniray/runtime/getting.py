@@ -117,7 +117,7 @@ class Getting(Waiting):
                 value = read_back(self, obj, value)
                 kind = type(value)
             if kind is Serialized:
-                value = value.data.copy() if value.form == COPY else errors.loaded(value)
+                value = value.data.copy() if value.form == COPY else errors.loaded(value)  # `deserialize`, written out
             elif value is DROPPED or kind is Failure:
                 self._check_can_return(obj)
                 return None
