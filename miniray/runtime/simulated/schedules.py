@@ -132,7 +132,7 @@ POLLS_IN_VAIN = 3
 class Pruned(SystemExit):
     """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps.
 
-    A SystemExit, because an event loop lets no other exception out of a callback without a word on stderr.
+    A SystemExit, because an event loop lets it out of a callback. It would catch most others, and go on.
     """
 
 
@@ -206,7 +206,7 @@ class DepthFirst:
     def finished(self) -> None:
         """The run has ended: find the point from which the next run differs, or set `done`."""
         if self.restart:
-            self.restart = False
+            self.restart = self.gave_way = False
             self.path.clear()
             return
         while self.path:
