@@ -184,15 +184,14 @@ class DepthFirst:
     A loop that polls has schedules without end. So a thread that has polled POLLS_IN_VAIN times, while no other has
     done anything that it looks at, gives way to the others as long as one of them can go on.
 
-    path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
-    gave_way: some thread has given way, so there are schedules that were not seen.
+    path: the points of the current path. done: every schedule has been seen. gave_way: some thread has given way, so
+    there are schedules that were not seen.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
         self.learnt: set[Any] = set()
         self.done = self.restart = self.gave_way = False
-        self.pruned = 0
 
     def learn(self, what: Any) -> None:
         """Begin again, unless this is known already. what: see above."""
@@ -260,7 +259,6 @@ class _DepthFirstRun(Schedule):
             search.gave_way = search.gave_way or bool(choice.giving_way)
             awake = [n for n in options if n not in choice.asleep and n not in choice.giving_way]
             if not awake:
-                search.pruned += 1
                 raise Pruned
             local = [number for number in awake if options[number] is GOES_ON]
             choice.forced = bool(local) and not self._careful

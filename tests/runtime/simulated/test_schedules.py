@@ -102,9 +102,8 @@ def test_depth_first_sees_every_interleaving_of_dependent_steps(length):
 
 def test_depth_first_sees_one_run_if_no_step_makes_a_difference():
     """Three threads that touch nothing in common."""
-    runs, search = all_runs(steps("a", "a"), steps("b", "b"), steps("c", "c"))
+    runs, _ = all_runs(steps("a", "a"), steps("b", "b"), steps("c", "c"))
     assert len(runs) == 1
-    assert search.pruned > 0
 
 
 def test_depth_first_sees_every_difference_once():
