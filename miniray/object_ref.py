@@ -158,7 +158,7 @@ class ObjectRef(Generic[T]):
         if self._record.status is ENDED:
             done()
         else:
-            runtime.subscribe(self._record, done)
+            runtime.call_program(self._record, done)
         return future
 
     def as_future(self, _internal: bool = False) -> asyncio.Future[T]:
@@ -211,7 +211,7 @@ class ObjectRef(Generic[T]):
         if self._record.status is ENDED:
             done()
         else:
-            runtime.subscribe(self._record, done)
+            runtime.call_program(self._record, done)
 
     def __await__(self) -> Generator[Any, None, T]:
         return self.as_future().__await__()

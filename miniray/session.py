@@ -200,8 +200,9 @@ def init(
     }
     if address is not None and not isinstance(address, str):
         raise TypeError(f"'address' must be a string, not {address!r}")
-    if context.simulation is not None:
-        context.simulation.must_take_part()
+    simulation = context.simulation  # it may end meanwhile, if this thread takes no part in it
+    if simulation is not None:
+        simulation.must_take_part()
     with in_turn(_starting), _starting:
         if context.session is not None:
             refuse_unknown(kwargs)  # before anything else, as in Ray, which does not look at the values
@@ -263,8 +264,9 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
     """
     if caller() is not None:
         return
-    if context.simulation is not None and context.session is not None:
-        context.simulation.must_take_part_to_end()
+    simulation = context.simulation
+    if simulation is not None and context.session is not None:
+        simulation.must_take_part_to_end()
     with in_turn(_starting), _starting:
         runtime, context.session = context.session, None
         if runtime is not None:

@@ -75,7 +75,8 @@ def in_turn(lock: Any) -> Any:
     A thread of a simulation that waited for a real lock would keep the baton, so the thread that has the lock could
     never go on. So threads of a simulation first take a turn, which is a lock of the simulation.
     """
-    return NOBODY_WAITS if simulation is None else simulation.turn(lock)
+    running = simulation  # it may end meanwhile, if this thread takes no part in it
+    return NOBODY_WAITS if running is None else running.turn(lock)
 
 
 def shown_pid() -> int:

@@ -298,6 +298,10 @@ class Waiting(CoreAccess):
             self.carry_out(actions)
         return waiter
 
+    def call_program(self, obj: ObjectRecord, callback: Callable[[], None]) -> None:
+        """The same, for the value of an object. `callback()` calls a function of the program."""
+        self.subscribe(obj, callback)
+
     def unsubscribe(self, obj: Any, waiter: Waiter) -> None:
         """Cancel a subscription. The callback may still be running on another thread."""
         self.tell(self.cluster.stop_waiting, waiter, (obj,))

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 import miniray as ray
+from miniray.cluster_utils import Cluster
 from miniray.exceptions import DeadlockError
 from miniray.runtime.core_lock import HAS_GIL
 from miniray.runtime.simulated.baton import LimitExceeded
 from miniray.runtime.simulated.runtime import SimulatedRuntime
+from miniray.session import clusters
 from miniray.testing import ExplorationFailure, explore, simulate
 from miniray.testing.exploring.simulation import RUNS_OF_GARBAGE
 from tests.testing.account import Account
@@ -145,10 +147,21 @@ def test_what_runs_leave_in_cycles_is_freed_now_and_then():
         return sum(isinstance(thing, SimulatedRuntime) for thing in gc.get_objects())
 
     gc.collect()
-    thresholds = gc.get_threshold()
+    thresholds, before = gc.get_threshold(), sessions()
     gc.set_threshold(0)
     try:
         explore(lambda: ray.get(Account.remote(0).balance.remote()), 3 * RUNS_OF_GARBAGE)
-        assert sessions() <= RUNS_OF_GARBAGE
+        assert sessions() - before <= RUNS_OF_GARBAGE
     finally:
         gc.set_threshold(*thresholds)
+
+
+def test_a_cluster_that_a_run_leaves_is_forgotten():
+    """It used to be kept by its address, with the whole session of its run."""
+    made = Cluster()
+    before = list(clusters)
+    try:
+        explore(lambda: Cluster(initialize_head=True, connect=True), 3)
+        assert list(clusters) == before
+    finally:
+        made.shutdown()

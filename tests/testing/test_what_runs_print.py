@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import miniray as ray
+from miniray.runtime.core_lock import HAS_GIL
 from miniray.testing import explore
 
 
@@ -75,7 +76,25 @@ def executors() -> None:
         list(executor.map(lambda _: ray.get(one.remote()), range(2)))
 
 
-@pytest.mark.parametrize("program", [loops, threads, daemons, callbacks, executors])
+def cycles() -> None:
+    """So do finalisers, which run after the session has ended."""
+
+    class Leaves:
+        def __init__(self, ref: ray.ObjectRef[int]) -> None:
+            self.me, self.ref = self, ref
+
+        def __del__(self) -> None:
+            ray.get(self.ref)
+
+    Leaves(one.remote())
+
+
+with_gil = pytest.mark.skipif(not HAS_GIL, reason="the collector does not run at the end of a run")
+
+
+@pytest.mark.parametrize(
+    "program", [loops, threads, daemons, callbacks, executors, pytest.param(cycles, marks=with_gil)]
+)
 @pytest.mark.filterwarnings("error")
 def test_the_end_of_a_run_prints_nothing(program, capfd, caplog):
     """Runs that the search gave up used to print the errors of their threads, hundreds of them, and asyncio those of

@@ -10,7 +10,6 @@ Points are never inside an event: the core's lock is free there, and nothing tha
 from __future__ import annotations
 
 import _thread
-import sys
 from collections import deque
 from contextlib import contextmanager
 from contextvars import Context
@@ -29,7 +28,6 @@ from ...core.records import (
     StreamRecord,
     TaskRecord,
     TaskSpec,
-    Waiter,
     WorkerRecord,
 )
 from ...core.transitions import WorkerStatus
@@ -52,7 +50,6 @@ from .steps import GOES_ON, Step
 
 DEAD = WorkerStatus.DEAD
 SCHEDULER = "scheduler"
-CALL_BACK = ("future", "_on_completed")  # methods of ObjectRef
 PUT = Step("puts an object")
 LOOKS_AT_TABLES = Step("looks at the session", None, polls=True)
 # What an event touches. All other events may concern everything. Workers of one node are interchangeable: it makes no
@@ -293,16 +290,14 @@ class SimulatedRuntime(ThreadedRuntime):
         finally:
             fiber.resumes = GOES_ON
 
-    def subscribe(self, obj: Any, callback: Callable[[], None]) -> Waiter:
-        """As in every runtime. The thread that reports calls a function of the program, and meanwhile shares the memory
-        of the one that has given it. An event loop calls what waits in it by itself."""
-        if sys._getframe(1).f_code.co_name in CALL_BACK:
-            fiber = self.baton.current
-            memory = fiber.memory = fiber.memory or ("fiber", fiber.number)
-            callback = partial(self._call_back, callback, memory)
-            self.baton.schedule.learn("callbacks")
-            self._look("a reference", [obj], polls=False)
-        return super().subscribe(obj, callback)
+    def call_program(self, obj: ObjectRecord, callback: Callable[[], None]) -> None:
+        """As in every runtime. The thread that reports calls the function, and meanwhile shares the memory of the one
+        that has given it."""
+        fiber = self.baton.current
+        memory = fiber.memory = fiber.memory or ("fiber", fiber.number)
+        self.baton.schedule.learn("callbacks")
+        self._look("a reference", [obj], polls=False)
+        super().call_program(obj, partial(self._call_back, callback, memory))
 
     def _call_back(self, callback: Callable[[], None], memory: Any) -> None:
         fiber = self.baton.current

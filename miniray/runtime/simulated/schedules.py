@@ -132,7 +132,7 @@ POLLS_IN_VAIN = 3
 class Pruned(SystemExit):
     """Raised in the driver: this schedule differs from an earlier one only in the order of independent steps.
 
-    A SystemExit, because an event loop lets no other exception out of a callback without a word on stderr.
+    A SystemExit, because an event loop lets it out of a callback. It would catch most others, and go on.
     """
 
 
@@ -184,15 +184,14 @@ class DepthFirst:
     A loop that polls has schedules without end. So a thread that has polled POLLS_IN_VAIN times, while no other has
     done anything that it looks at, gives way to the others as long as one of them can go on.
 
-    path: the points of the current path. done: every schedule has been seen. pruned: how many runs ended early.
-    gave_way: some thread has given way, so there are schedules that were not seen.
+    path: the points of the current path. done: every schedule has been seen. gave_way: some thread has given way, so
+    there are schedules that were not seen.
     """
 
     def __init__(self) -> None:
         self.path: list[_Choice] = []
         self.learnt: set[Any] = set()
         self.done = self.restart = self.gave_way = False
-        self.pruned = 0
 
     def learn(self, what: Any) -> None:
         """Begin again, unless this is known already. what: see above."""
@@ -206,7 +205,7 @@ class DepthFirst:
     def finished(self) -> None:
         """The run has ended: find the point from which the next run differs, or set `done`."""
         if self.restart:
-            self.restart = False
+            self.restart = self.gave_way = False
             self.path.clear()
             return
         while self.path:
@@ -260,7 +259,6 @@ class _DepthFirstRun(Schedule):
             search.gave_way = search.gave_way or bool(choice.giving_way)
             awake = [n for n in options if n not in choice.asleep and n not in choice.giving_way]
             if not awake:
-                search.pruned += 1
                 raise Pruned
             local = [number for number in awake if options[number] is GOES_ON]
             choice.forced = bool(local) and not self._careful

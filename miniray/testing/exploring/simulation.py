@@ -119,6 +119,7 @@ class Run:
         baton = simulation.baton
         plan = fault_plan.Active(self.faults, self.seed, simulation) if self.faults is not None else None
         session.before_end.append(self._session_ends)
+        clusters = set(session.clusters)
         _run = self
         try:
             replacing.install_in(self.globals)
@@ -147,6 +148,8 @@ class Run:
             signals.hold()  # an error may have come right after `fn`
             _run = None
             session.before_end.remove(self._session_ends)
+            for address in session.clusters.keys() - clusters:  # each would keep the session of this run
+                del session.clusters[address]
             if plan is not None:
                 self.struck = plan.close()
             self.steps, self.switches, self.digest = baton.steps, baton.switches, baton.digest
