@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import queue
 import signal
@@ -58,7 +59,8 @@ class Press(threading.Thread):
 
     A signal that arrives just before the main thread falls asleep does not wake it, and Python runs the handler only
     when the main thread is awake. So a second, harmless signal is sent after a while, until the main thread has called
-    `noticed`.
+    `noticed`. Python drops what a handler raises inside of a finaliser, such as one of an asyncio task. So a thread that
+    presses several times, which become one if they come fast, presses once more after each second.
     """
 
     def __init__(self, awaited, times=1):
@@ -71,11 +73,12 @@ class Press(threading.Thread):
         self.awaited()
         for _ in range(self.times):
             signal.pthread_kill(self.main, signal.SIGINT)
-        while True:
+        for tries in itertools.count(1):
             try:
                 return self.notices.get(timeout=0.01)
             except queue.Empty:
-                signal.pthread_kill(self.main, signal.SIGUSR1)
+                presses_again = self.times > 1 and tries % 100 == 0
+                signal.pthread_kill(self.main, signal.SIGINT if presses_again else signal.SIGUSR1)
 
     def noticed(self):
         """The interrupt has had its effect: end the thread."""

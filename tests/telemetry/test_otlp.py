@@ -2,7 +2,6 @@
 
 import _thread
 import base64
-import email.utils
 import json
 import logging
 import os
@@ -18,7 +17,7 @@ import miniray as ray
 from miniray import telemetry
 from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig, config_of
-from miniray.telemetry.export import encoding, exporter, sender
+from miniray.telemetry.export import encoding, exporter
 from miniray.telemetry.export.settings import FLUSH_S, settings_of
 from miniray.util import tracing
 from miniray.util.metrics import Counter
@@ -422,43 +421,27 @@ def test_what_a_collector_rejects_is_counted(collector, caplog):
 
 
 @pytest.mark.parametrize(
-    "answer", [b"", b"not json", b"[]", b'{"partialSuccess": 3}', b'{"partialSuccess": {"rejectedSpans": "x"}}']
+    "answer",
+    [
+        b"",
+        b"not json",
+        b"[]",
+        b"[" * 60_000,
+        b'{"partialSuccess": 3}',
+        b'{"partialSuccess": {"rejectedSpans": "x"}}',
+        b'{"partialSuccess": {"rejectedSpans": 1e400}}',
+        b'{"partialSuccess": {"rejectedSpans": -5}}',
+    ],
 )
 def test_an_answer_of_another_form_counts_as_taken(collector, answer):
     told = flaky_session(collector, (200, {}, answer))
     assert told.stats()["traces"]["sent"] == 2
 
 
-def test_the_pause_is_that_of_the_answer_or_doubles():
-    assert sender.pause_of("3") == 3 and sender.pause_of("999999") == sender.LONGEST_PAUSE_S
-    assert sender.pause_of(None) is None and sender.pause_of("soon") is None and sender.pause_of("-1") is None
-    at = sender.pause_of(email.utils.formatdate(time.time() + 100, usegmt=True))
-    assert 95 < at <= 100
-    assert sender.pause_of(email.utils.formatdate(time.time() - 100, usegmt=True)) == 0
-    with ray.init(num_cpus=1):
-        made = exporter.Exporter(context.session, settings_of({}))
-        longest = []
-        for tries in range(1, 9):
-            request = exporter.Request(b"", 1, 0.0, tries)
-            pauses = [made._pause(request, sender.Answer(again=True)) for _ in range(200)]
-            longest.append(max(pauses))
-            assert min(pauses) >= 0.5 * min(30, 2 ** (tries - 1)) and len(set(pauses)) > 100
-        limits = [1, 2, 4, 8, 16, 30, 30, 30]
-        assert all(0.9 * limit < pause <= limit for pause, limit in zip(longest, limits))
-        assert made._pause(exporter.Request(b"", 1, 0.0, 5), sender.Answer(again=True, after_s=0.25)) == 0.25
-
-
-def test_a_request_is_given_up_after_a_while(collector, monkeypatch):
-    monkeypatch.setattr(exporter, "GIVE_UP_S", 5)
-    with ray.init(num_cpus=1):
-        made = exporter.Exporter(context.session, settings_of({}, collector.url))
-        signal = made.signals["traces"]
-        signal.request = exporter.Request(b"", 7, time.monotonic() - 4)
-        made._postpone(signal, signal.request, sender.Answer(again=True, after_s=0.5))
-        assert signal.request is not None and signal.stats()["dropped"] == 0
-        made._postpone(signal, signal.request, sender.Answer(again=True, after_s=2))
-        assert signal.request is None and signal.stats()["dropped"] == 7
-        made.signals["logs"].source.close()
+def test_no_more_is_rejected_than_was_sent(collector):
+    told = flaky_session(collector, (200, {}, b'{"partialSuccess": {"rejectedSpans": "1%s"}}' % (b"0" * 30)))
+    stats = told.stats()["traces"]
+    assert (stats["sent"], stats["rejected"], stats["dropped"]) == (0, 2, 0)
 
 
 def closed_port():

@@ -66,6 +66,7 @@ class Signal:
         self.every_s, self.batch = every_s, batch
         self.due = time.monotonic() + every_s  # when what waits is sent, although it is less than a batch
         self.request: Request | None = None
+        self.not_before = 0.0  # until when the collector asked for quiet; it outlives the request that it refused
         self.sent = self.lost = self.rejected = self.requests = self.failures = 0
         self.failing = False  # the last request was not taken
         self.why = ""  # of the last failure
@@ -170,6 +171,8 @@ class Exporter:
     def _step(self, signal: Signal) -> bool:
         """Send one request if it is time. Returns whether the next one may follow at once."""
         now = time.monotonic()
+        if now < signal.not_before:
+            return False
         if signal.name == "metrics" and now >= signal.due:
             signal.due = now + signal.every_s
             signal.request = None  # if the last values were not taken, these include them
@@ -207,13 +210,16 @@ class Exporter:
         answer = signal.sender.send(request.body, timeout_s)
         signal.failing = not answer.sent
         if answer.sent:
-            signal.sent += request.number - min(answer.rejected, request.number)
-            signal.rejected += answer.rejected
-            if answer.rejected:
-                self._tell(signal, f"the collector refused {answer.rejected} of {request.number}: {answer.why}")
+            rejected = min(answer.rejected, request.number)
+            signal.sent += request.number - rejected
+            signal.rejected += rejected
+            if rejected:
+                self._tell(signal, f"the collector refused {rejected} of {request.number}: {answer.why}")
             return answer
         signal.failures += 1
         signal.why = answer.why
+        if answer.after_s is not None:
+            signal.not_before = time.monotonic() + answer.after_s
         if not answer.again:
             signal.lost += request.number
         after = "it will be tried again" if answer.again else "what it refuses is dropped and counted"
@@ -253,6 +259,11 @@ class Exporter:
         self._tell_losses()
 
     def _flush_signal(self, signal: Signal, until: float) -> None:
+        quiet = signal.not_before - time.monotonic()
+        if signal.not_before >= until:
+            return
+        if quiet > 0:
+            self._never.acquire(timeout=quiet)
         while time.monotonic() < until:
             if signal.request is None:
                 signal.request = self._made(signal)

@@ -79,9 +79,10 @@ def accepted(answer: bytes) -> Answer:
     """What the body of a 2xx says: it may name items that the collector refused."""
     try:
         partial = json.loads(answer).get("partialSuccess") or {} if answer else {}
-        numbers = [int(value) for key, value in partial.items() if key.startswith("rejected")]
+        numbers = [max(0, int(value)) for key, value in partial.items() if key.startswith("rejected")]
         return Answer(sent=True, rejected=sum(numbers), why=str(partial.get("errorMessage") or ""))
-    except (ValueError, AttributeError, TypeError):  # not JSON, or not of this form: it was taken all the same
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
+        # It is not JSON, or not of this form, or nested too deeply to read: the request was taken all the same.
         return Answer(sent=True)
 
 
