@@ -45,8 +45,8 @@ class _Loader:
         self.loader = loader
 
     def __getattr__(self, name: str) -> Any:
-        """The rest of the module's own loader. `importlib.util.find_spec` shows this one to tools such as `runpy`, which
-        ask it for the module's code."""
+        """The rest of the module's own loader: tools such as `runpy` get a `_Loader` from `find_spec`, and ask it for
+        the module's code."""
         return getattr(self.loader, name)
 
     def create_module(self, spec: Any) -> Any:
