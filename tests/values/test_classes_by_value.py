@@ -475,5 +475,5 @@ variable = pickle.loads({data!r})
 print(variable.__name__, variable.__bound__)
 """
     root = pathlib.Path(spaces.__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True)
     assert done.stdout == "Local <class 'int'>\n", done.stderr
