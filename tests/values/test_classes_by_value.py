@@ -468,10 +468,10 @@ def test_a_type_variable_is_rebuilt_in_a_program_that_has_not_imported_typing():
     """miniray itself imports `typing` for type checkers only."""
     data = dumps(typing.TypeVar("Local", bound=int))
     program = f"""
-import pickle, sys
-import miniray.values.classes_by_value
+import sys
+from miniray.values.serialization import loads
 assert "typing" not in sys.modules
-variable = pickle.loads({data!r})
+variable = loads({data!r})
 print(variable.__name__, variable.__bound__)
 """
     root = pathlib.Path(spaces.__file__).parents[2]
