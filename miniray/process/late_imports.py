@@ -16,15 +16,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_waiting: dict[str, Callable[[Any], None]] = {}  # by the name of a module: what to do with it
+_waiting: dict[str, Callable[[Any], None]] = {}  # by the name of a module: the function to call with it
 
 
 class _Finder:
-    """Stands first in `sys.meta_path` while somebody waits for an import. It finds what the others find."""
+    """Stands first in `sys.meta_path` while a session waits for an import. The other finders do its work."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
-        """The spec of a module that somebody waits for, with a loader that tells him; None for every other module."""
+        """The spec of a module that a session waits for, with a `_Loader`; None for every other module."""
         if name not in _waiting:
             return None
         for finder in list(sys.meta_path):
@@ -38,11 +38,16 @@ class _Finder:
 
 
 class _Loader:
-    """Loads a module as its own loader does, and then does what somebody has waited for. The module does not show it:
-    it has its own loader before its first line runs."""
+    """Loads a module as the module's own loader does, and then calls the function that waits for it. Before the first
+    line of the module runs, the module has its own loader again."""
 
     def __init__(self, loader: Any):
         self.loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        """The rest of the module's own loader: tools such as `runpy` get a `_Loader` from `find_spec`, and ask it for
+        the module's code."""
+        return getattr(self.loader, name)
 
     def create_module(self, spec: Any) -> Any:
         """See importlib.abc.Loader."""
@@ -68,7 +73,7 @@ def when_imported(name: str, act: Callable[[Any], None]) -> None:
 
 
 def no_longer(name: str) -> Any:
-    """Nobody waits for this module any longer. Returns the module, or None if it has not been imported."""
+    """Stop waiting for this module. Returns the module, or None if it has not been imported."""
     _waiting.pop(name, None)
     if not _waiting and _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)

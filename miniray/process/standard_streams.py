@@ -332,9 +332,14 @@ def open_doors(holder: object, find_outlet: Callable[[Execution | WorkerProcess]
             when_imported("logging", _lead_handlers)
 
 
+def _has_descriptor(logging_module: Any) -> bool:
+    """Whether the handlers have our `stream`. A module that another thread is importing may have no handlers yet."""
+    return "stream" in vars(getattr(logging_module, "StreamHandler", object))
+
+
 def _lead_handlers(module: Any) -> None:
     """Let the handlers of `logging` write to the stream of the task that logs. Each class gets its descriptor once."""
-    if "stream" not in vars(module.StreamHandler):
+    if not _has_descriptor(module):
         setattr(module.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - to mypy it is a stream
 
 
@@ -365,7 +370,7 @@ def close_doors(holder: object) -> None:
         if _session is holder:
             _session = Door.find_outlet = None
             module = no_longer("logging")
-            if module is not None:
+            if module is not None and _has_descriptor(module):
                 delattr(module.StreamHandler, "stream")  # noqa: B043
         if not _holders:
             sys.__class__ = _sys_class

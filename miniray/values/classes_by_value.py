@@ -332,7 +332,7 @@ def _make_typevar(
     tracked = find_copy(tracker_id)
     variable: typing.TypeVar | None = None if tracked is None else tracked.ref()
     if variable is None:
-        variable = sys.modules["typing"].TypeVar(name, *constraints, bound=bound, **options)
+        variable = importlib.import_module("typing").TypeVar(name, *constraints, bound=bound, **options)
         variable.__module__ = module
         adopt(variable, tracker_id)
     return variable

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 import warnings
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -162,30 +163,41 @@ class Slow:
     name = "miniray.process.not_there"
 
     def __init__(self):
-        self.looks, self.may_end = threading.Event(), threading.Event()
+        self.begun, self.may_end = threading.Event(), threading.Event()
 
     def find_spec(self, name, path=None, target=None):
         if name == self.name:
-            self.looks.set()
+            self.begun.set()
             assert self.may_end.wait(60)
+
+
+@contextmanager
+def another_thread_imports(finder):
+    """Within the block, another thread is importing the module of this finder, which waits for `may_end`."""
+
+    def attempt():
+        with suppress(ImportError):
+            importlib.import_module(finder.name)
+
+    thread = threading.Thread(target=attempt)
+    sys.meta_path.insert(0, finder)
+    try:
+        thread.start()
+        assert finder.begun.wait(60)
+        yield
+    finally:
+        finder.may_end.set()
+        thread.join(60)
+        sys.meta_path.remove(finder)
 
 
 def test_a_fork_waits_for_an_import_of_another_thread():
     """The child would inherit the lock of the module, and wait forever when it needs the module, too."""
     finder = Slow()
-    sys.meta_path.insert(0, finder)
-    thread = threading.Thread(target=lambda: pytest.raises(ImportError, importlib.import_module, finder.name))
-    release = threading.Timer(0.2, finder.may_end.set)
-    try:
-        thread.start()
-        assert finder.looks.wait(60)
-        release.start()
+    with another_thread_imports(finder):
+        threading.Timer(0.2, finder.may_end.set).start()
         assert forked(lambda: imports.unfinished()) == "[]"
         assert finder.may_end.is_set()
-    finally:
-        finder.may_end.set()
-        thread.join(60)
-        sys.meta_path.remove(finder)
 
 
 def test_a_fork_closes_a_gate_that_the_import_it_waits_for_has_added(monkeypatch):
@@ -201,18 +213,9 @@ def test_a_fork_closes_a_gate_that_the_import_it_waits_for_has_added(monkeypatch
                 imports.gates.append((lambda: calls.append("closed"), lambda: calls.append("opened")))
 
     finder = Adds()
-    sys.meta_path.insert(0, finder)
-    thread = threading.Thread(target=lambda: pytest.raises(ImportError, importlib.import_module, finder.name))
-    release = threading.Timer(0.2, finder.may_end.set)
-    try:
-        thread.start()
-        assert finder.looks.wait(60)
-        release.start()
+    with another_thread_imports(finder):
+        threading.Timer(0.2, finder.may_end.set).start()
         assert forked(lambda: calls) == "['closed']"
-    finally:
-        finder.may_end.set()
-        thread.join(60)
-        sys.meta_path.remove(finder)
 
 
 class SlowInTheParent:
@@ -239,15 +242,9 @@ class SlowInTheParent:
 def test_a_child_begins_an_import_again_that_began_just_before_the_fork(monkeypatch):
     monkeypatch.setattr(imports, "unfinished", list)  # it began after the last look
     finder = SlowInTheParent()
-    sys.meta_path.insert(0, finder)
-    thread = threading.Thread(target=importlib.import_module, args=(finder.name,))
     try:
-        thread.start()
-        assert finder.begun.wait(60)
-        assert forked(lambda: importlib.import_module(finder.name).whole) == "True"
+        with another_thread_imports(finder):
+            assert forked(lambda: importlib.import_module(finder.name).whole) == "True"
     finally:
-        finder.may_end.set()
-        thread.join(60)
-        sys.meta_path.remove(finder)
         sys.modules.pop(finder.name, None)
         vars(sys.modules["miniray.process"]).pop("not_there", None)

@@ -90,8 +90,37 @@ assert getattr(subprocess, "_fork_exec", _posixsubprocess.fork_exec) is _posixsu
     assert "(start pid=" in run(program)
 
 
+def test_tools_find_the_code_of_a_module_that_a_session_waits_for():
+    """`runpy` runs a module without importing it. It asks the loader in the module's spec for its code."""
+    program = """
+import importlib.util, runpy, sys
+import miniray
+miniray.init(num_cpus=1)
+spec = importlib.util.find_spec("random")
+assert "random" not in sys.modules
+assert "class SystemRandom" in spec.loader.get_source("random") and spec.loader.path == spec.origin
+print("SystemRandom" in runpy.run_module("random"))
+miniray.shutdown()
+"""
+    assert run(program) == "True\n"
+
+
+def test_a_session_ends_while_another_thread_imports_logging():
+    """The module is there by then, and has none of its classes yet."""
+    program = """
+import sys, types
+import miniray
+miniray.init(num_cpus=1)
+assert "logging" not in sys.modules
+sys.modules["logging"] = types.ModuleType("logging")
+miniray.shutdown()
+print("ended")
+"""
+    assert run(program) == "ended\n"
+
+
 def test_a_module_whose_import_fails_raises_its_own_error():
-    """Whoever waits for a module is not told of an import that fails, and the finder finds nothing that is not there."""
+    """The function that waits for a module is not called if the import fails, and the error is Python's own."""
     told = []
     late_imports.when_imported("no_such_module_anywhere", told.append)
     try:
@@ -104,7 +133,7 @@ def test_a_module_whose_import_fails_raises_its_own_error():
 
 
 def test_an_imported_module_is_given_at_once():
-    """Nobody waits for what is there already."""
+    """If the module is there already, the function is called at once."""
     told = []
     late_imports.when_imported("sys", told.append)
     assert late_imports.no_longer("sys") is sys

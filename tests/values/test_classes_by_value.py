@@ -5,7 +5,9 @@ import collections
 import dataclasses
 import enum
 import gc
+import pathlib
 import pickle
+import subprocess
 import sys
 import threading
 import typing
@@ -13,7 +15,7 @@ import typing
 import pytest
 
 from miniray.values import spaces
-from miniray.values.serialization import Space, capture, deserialize, serialize
+from miniray.values.serialization import Space, capture, deserialize, dumps, serialize
 from tests.runtime.worker_stand_in import call, inside, turn
 
 COUNT = 0
@@ -460,3 +462,18 @@ def test_a_copied_class_is_refused_by_plain_pickle(space):
     _, Derived = Kinds.make()
     with pytest.raises((pickle.PicklingError, AttributeError)):
         call(space, lambda value: pickle.dumps(value), Derived())
+
+
+def test_a_type_variable_is_rebuilt_in_a_program_that_has_not_imported_typing():
+    """miniray itself imports `typing` for type checkers only."""
+    data = dumps(typing.TypeVar("Local", bound=int))
+    program = f"""
+import sys
+from miniray.values.serialization import loads
+assert "typing" not in sys.modules
+variable = loads({data!r})
+print(variable.__name__, variable.__bound__)
+"""
+    root = pathlib.Path(spaces.__file__).parents[2]
+    done = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True)
+    assert done.stdout == "Local <class 'int'>\n", done.stderr
