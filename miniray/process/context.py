@@ -31,7 +31,7 @@ class Execution:
     def __init__(
         self, runtime: Any, worker: WorkerRecord, task: TaskRecord, space: Any, thread: int, instance: Any = None
     ):
-        self.runtime, self.worker, self.task = runtime, worker, task  # at most three: five would make a tuple
+        self.runtime, self.worker, self.task = runtime, worker, task  # Python builds a tuple for more than three
         self.space, self.thread, self.instance = space, thread, instance
         self.trace: Any = None
         self._hex = ""

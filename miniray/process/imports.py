@@ -1,4 +1,4 @@
-"""A fork waits for imports that nobody has written, and for what those modules do next.
+"""A fork waits until no other thread is inside an import of ours, or inside code that a fork would harm.
 
 miniray imports most of its modules when they are first used. A child that is forked while another thread is in such an
 import inherits the lock of the module, taken, and would wait forever at its own first use.
@@ -19,8 +19,8 @@ ROUNDS = 3
 
 gates: list[tuple[Callable[[], None], Callable[[], None]]] = []
 """A module adds two functions. The first stops other threads at a point where a fork does no harm, the second lets them
-go on. The hooks of `os.register_at_fork` do not serve: a fork that has begun calls none that is registered meanwhile,
-for instance by the import that it waits for."""
+go on. Hooks of `os.register_at_fork` would not do: a fork that has begun does not call hooks that are registered
+meanwhile, for instance by the import that it waits for."""
 
 _OURS = frozenset({__name__.partition(".")[0], *sys.stdlib_module_names})
 _locks: dict[str, Any] = getattr(sys.modules["_frozen_importlib"], "_module_locks", {})

@@ -338,7 +338,7 @@ def _has_descriptor(logging_module: Any) -> bool:
 
 
 def _lead_handlers(module: Any) -> None:
-    """Let the handlers of `logging` write to the stream of the task that logs. Each class gets its descriptor once."""
+    """Let the handlers of `logging` write to the stream of the task that logs."""
     if not _has_descriptor(module):
         setattr(module.StreamHandler, "stream", _HandlerStream())  # noqa: B010 - to mypy it is a stream
 

@@ -94,7 +94,7 @@ class Serialized:
     __slots__ = ("data", "buffers", "contained", "size", "form")
 
     def __init__(self, data: Any, buffers: tuple[Any, ...], contained: tuple[Any, ...], size: int, form: str):
-        self.data, self.buffers, self.contained = data, buffers, contained  # at most three: five would make a tuple
+        self.data, self.buffers, self.contained = data, buffers, contained  # Python builds a tuple for more than three
         self.size, self.form = size, form
 
 

@@ -169,7 +169,7 @@ class _Source:
         self._connection = connection
         self._guard = sandbox.protect(connection)
         self._lock = threading.RLock()  # re-entrant: a finaliser that runs while it is held may ask, too
-        self._busy = False  # whether somebody asks
+        self._busy = False  # whether a thread is inside `_used`
         self._aside: _Aside | None = None  # the last one
         self._closing = new_real_lock()  # taken by the one that closes the connection
         self._process = os.getpid()
