@@ -151,7 +151,7 @@ class ObjectRef(Generic[T]):
             try:
                 value = runtime.value_of(self._record)
             except BaseException as error:
-                future.set_exception(error)
+                future.set_exception(_out_of_a_coroutine(error))
             else:
                 future.set_result(value)
 
@@ -174,10 +174,8 @@ class ObjectRef(Generic[T]):
                 return
             try:
                 value = runtime.value_of(self._record)  # through `self`: the closure keeps the object alive until now
-            except StopIteration as error:  # a future refuses a StopIteration
-                future.set_exception(RuntimeError(f"the task raised StopIteration: {error}"))
             except Exception as error:
-                future.set_exception(error)
+                future.set_exception(_out_of_a_coroutine(error))
             except BaseException as error:
                 if getattr(error, "cause", None) is None:  # not the task's error: it interrupts this thread
                     raise
@@ -281,6 +279,16 @@ def pin(record: ObjectRecord, reference: Any) -> None:
 
 
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
+
+
+def _out_of_a_coroutine(error: BaseException) -> BaseException:
+    """The error as a coroutine would raise it. In Ray a coroutine fills the futures, and Python lets no StopIteration or
+    StopAsyncIteration leave a coroutine: a RuntimeError takes their place."""
+    if not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    instead = RuntimeError(f"generator raised {type(error).__name__}")
+    instead.__cause__ = error
+    return instead
 
 
 class _Subscription:

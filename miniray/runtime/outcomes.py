@@ -7,7 +7,7 @@ from types import GeneratorType
 
 from .. import exceptions
 from ..core.object_store import INLINE_BYTES
-from ..core.records import ACTOR_CREATION_TASK, Failure, TaskRecord, WorkerRecord
+from ..core.records import Failure, TaskRecord, WorkerRecord
 from ..core.transitions import WorkerStatus
 from ..ids import TaskID
 from ..process.context import Execution
@@ -261,11 +261,7 @@ def outcome_of_error(runtime: Runtime, execution: Execution, error: BaseExceptio
         "actor_repr": repr_name,
         "actor_id": actor.hex if actor is not None else None,
     }
-    if (
-        isinstance(error, KeyboardInterrupt)
-        and task.spec.kind != ACTOR_CREATION_TASK
-        and (actor is None or not actor.is_async)
-    ):
+    if isinstance(error, KeyboardInterrupt) and (actor is None or not actor.is_async):
         cancelled = exceptions.TaskCancelledError(TaskID.from_hex(task.hex))
         cancelled.__traceback__ = error.__traceback__
         return failed(errors.from_exception(cancelled, task, "TASK_CANCELLED", **where))

@@ -191,7 +191,7 @@ def all_backends(
     return {
         "ray": Several([Backend("ray", **ray)]),
         "ray-forked": Several([Backend("ray-forked", **ray) for _ in range(sessions)]),
-        "ray-dashboard": Several([Backend("ray-dashboard", **ray)]),
-        "threaded": Several([Backend("threaded", python)]),
-        "local_mode": Several([Backend("local_mode", python)]),
+        "ray-dashboard": Several([Backend("ray-dashboard", **ray) for _ in range((sessions + 1) // 2)]),
+        "threaded": Several([Backend("threaded", python) for _ in range(sessions)]),
+        "local_mode": Several([Backend("local_mode", python) for _ in range(sessions)]),
     }

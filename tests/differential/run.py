@@ -28,8 +28,8 @@ from tests.differential.rules import AREAS
 from tests.differential.shrink import shrink, slice_of
 
 
-AHEAD = 4
-"""How many programs wait for a session of the side that is in the right, or have one."""
+AHEAD = 3
+"""How many programs are asked about at a time, for each session of Ray: a statement that hangs must not hold up the others."""
 MOST_VARIED = 3
 """A difference that so many programs have shown, and none of them twice, is counted only."""
 
@@ -41,6 +41,7 @@ class Comparison:
 
     def __init__(self, backends: dict[str, Several], right: str, modes: list[str], report: Report) -> None:
         self.backends, self.right, self.modes, self.report = backends, right, modes, report
+        self.ahead = AHEAD * max(len(several.backends) for several in backends.values())
         self.looked_into: dict[Signature, concurrent.futures.Future[None]] = {}
         self.varied: collections.Counter[Signature] = collections.Counter()
 
@@ -56,14 +57,12 @@ class Comparison:
 
     def compare(self, programs: Iterable[Program], beside: concurrent.futures.Executor) -> None:
         """Compare each program's answers. `beside` looks into the differences."""
-        for program, expected in self.with_answers(programs):
+        for program, expected, answers in self.with_answers(programs):
             self.report.programs += 1
             self.report.statements += len(program.statements)
             different: set[int] = set()
-            for mode in self.modes:
-                if mode == "local_mode" and {"threads", "fresh"} & program.needs:
-                    continue
-                found = differences(program, mode, expected, self.backends[mode].answer(program))
+            for mode, answer in answers.items():
+                found = differences(program, mode, expected, answer)
                 for difference in found:
                     # What differs in the first mode is a difference of miniray; the next one need not repeat it.
                     if difference.statement not in different and not self.report.count(difference.signature):
@@ -83,21 +82,27 @@ class Comparison:
         if under_way is None and self.varied[signature] < MOST_VARIED:
             self.looked_into[signature] = beside.submit(self.look_into, program, difference)
 
-    def with_answers(self, programs: Iterable[Program]) -> Iterator[tuple[Program, Answer]]:
-        """Each program with its right answer, in order. The next ones are asked for meanwhile."""
-        coming: collections.deque[tuple[Program, concurrent.futures.Future[Answer]]] = collections.deque()
+    def with_answers(self, programs: Iterable[Program]) -> Iterator[tuple[Program, Answer, dict[str, Answer]]]:
+        """Each program with its right answer and that of each mode, in order. The next ones are asked for meanwhile."""
+        coming: collections.deque[tuple[Program, concurrent.futures.Future[tuple[Answer, dict[str, Answer]]]]]
+        coming = collections.deque()
         left = iter(programs)
-        threads = concurrent.futures.ThreadPoolExecutor(AHEAD)
+        threads = concurrent.futures.ThreadPoolExecutor(self.ahead)
         try:
             while True:
-                while len(coming) < 4 * AHEAD and (program := next(left, None)):
-                    coming.append((program, threads.submit(self.expected, program)))
+                while len(coming) < 4 * self.ahead and (program := next(left, None)):
+                    coming.append((program, threads.submit(self.answers, program)))
                 if not coming:
                     return
-                program, answer = coming.popleft()
-                yield program, answer.result()
+                program, future = coming.popleft()
+                yield program, *future.result()
         finally:  # a run that is stopped waits for no answer
             threads.shutdown(wait=False, cancel_futures=True)
+
+    def answers(self, program: Program) -> tuple[Answer, dict[str, Answer]]:
+        """The right answer, and that of each mode which can run the program."""
+        modes = [mode for mode in self.modes if mode != "local_mode" or not {"threads", "fresh"} & program.needs]
+        return self.expected(program), {mode: self.backends[mode].answer(program) for mode in modes}
 
     def expected(self, program: Program, again: bool = False) -> Answer:
         """What the side that is in the right answers."""

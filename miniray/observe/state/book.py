@@ -29,9 +29,9 @@ from .task_columns import (
     Readers,
     Task,
     error_message,
+    ended_for_ray,
     error_type,
     group_id,
-    left_by_itself,
     required_resources,
     task_entries,
     task_id,
@@ -50,7 +50,7 @@ def _state(task: Task, look: Look) -> str:
     status = task.status
     if task.t_started and status is SUBMITTED:
         return "RUNNING"
-    if task.failure is not None and left_by_itself(task):
+    if task.failure is not None and ended_for_ray(task):
         return "FINISHED"
     return status._name_  # not .name, which is a property in Python
 

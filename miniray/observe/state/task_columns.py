@@ -239,7 +239,7 @@ def task_state(task: Task) -> str:
             return "RUNNING"
         return "SUBMITTED_TO_WORKER" if task.spec.kind != ACTOR_CREATION_TASK else "PENDING_NODE_ASSIGNMENT"
     if status is FAILED:
-        if left_by_itself(task):
+        if ended_for_ray(task):
             return "FINISHED"
         if orphaned(task):
             return "PENDING_NODE_ASSIGNMENT" if task.t_ready else "PENDING_ARGS_AVAIL"
@@ -253,9 +253,27 @@ def orphaned(task: Task) -> bool:
     return failure is not None and failure.error_type == "OWNER_DIED" and failure.cause is None and not task.t_leased
 
 
+def ended_for_ray(task: Task) -> bool:
+    """Whether Ray's state API calls this failed task FINISHED, and gives no error: its code ended without raising an
+    exception that Ray counts as the task's."""
+    return left_by_itself(task) or interrupted(task)
+
+
+def interrupted(task: Task) -> bool:
+    """Whether a KeyboardInterrupt, by `cancel` or its own, ended the task while its code was running."""
+    return cancelled_while_running(task) and not (task.actor is not None and task.actor.is_async)
+
+
+def cancelled_while_running(task: Task) -> bool:
+    """Whether the task's failure is a cancellation that came out of its code as an exception."""
+    failure = task.failure
+    if failure is not None and failure.cause is not None and task.spec.kind == ACTOR_CREATION_TASK:
+        failure = failure.cause
+    return failure is not None and failure.error_type == "TASK_CANCELLED" and failure.error is not None
+
+
 def left_by_itself(task: Task) -> bool:
-    """Whether this is the call in which an actor ended itself. In Ray it has finished, although its caller gets an
-    error."""
+    """Whether this is the call in which an actor ended itself."""
     actor, worker = task.actor, task.worker
     return (
         actor is not None
@@ -272,7 +290,7 @@ def failure_of(task: Task) -> Failure | None:
     """Why the attempt failed. A constructor that raised failed because of its own error, not because of the death of
     its actor, which followed."""
     failure = task.failure
-    if failure is None or left_by_itself(task):
+    if failure is None or ended_for_ray(task):
         return None
     if (
         task.spec.kind == ACTOR_CREATION_TASK
@@ -292,6 +310,8 @@ def error_type(task: Task, look: Look) -> str | None:
         return "WORKER_DIED"  # the actor was killed before its constructor returned
     if failure.error_type == "OWNER_DIED" and failure.cause is None and task.t_leased:
         return "WORKER_DIED"  # it was running when its owner crashed, and its worker was ended
+    if failed_for_argument(task) or cancelled_while_running(task):
+        return "TASK_EXECUTION_EXCEPTION"  # an exception that the worker reported: that is all Ray's state API says
     return failure.error_type
 
 
@@ -306,15 +326,17 @@ def error_message(task: Task, look: Look) -> str | None:
 
 
 def failed_for_argument(task: Task) -> bool:
-    """Whether the task never ran because an argument failed. In Ray the worker finds the failed argument, so the row
-    has a RUNNING event."""
-    failure = task.failure
+    """Whether the task never ran because an argument failed. In Ray the worker finds the failed argument and raises its
+    error, so the row has a RUNNING event."""
+    failure, actor = task.failure, task.actor
+    cause = failure.cause if failure is not None else None
     return (
         failure is not None
-        and failure.cause is not None
+        and cause is not None
         and task.spec.kind != ACTOR_CREATION_TASK
         and not task.t_started
-        and failure.cause.error_type == failure.error_type == "TASK_EXECUTION_EXCEPTION"
+        and cause.error_type == failure.error_type != "OWNER_DIED"
+        and (actor is None or failure is not actor.failure)
     )
 
 
