@@ -479,23 +479,13 @@ def test_parameters_of_other_types_are_refused(source, params):
         source.query("SELECT ?", params)
 
 
+WRONG_LIMITS = -1, 1.5, True, "1", -(10**5000)
+WRONG_TIMES = 0, -1, True, "1", float("inf"), float("nan"), 10**400, 10**5000
+
+
 @pytest.mark.parametrize(
     "arguments",
-    [
-        {"limit": -1},
-        {"limit": 1.5},
-        {"limit": True},
-        {"limit": "1"},
-        {"limit": -(10**5000)},
-        {"timeout_s": 0},
-        {"timeout_s": -1},
-        {"timeout_s": True},
-        {"timeout_s": "1"},
-        {"timeout_s": float("inf")},
-        {"timeout_s": float("nan")},
-        {"timeout_s": 10**400},
-        {"timeout_s": 10**5000},
-    ],
+    [*({"limit": limit} for limit in WRONG_LIMITS), *({"timeout_s": time_s} for time_s in WRONG_TIMES)],
     ids=lambda given: next(iter(given)),
 )
 def test_wrong_limits_are_refused(source, arguments):
