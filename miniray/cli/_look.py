@@ -144,7 +144,7 @@ def of_file(args: argparse.Namespace, ask: Callable[[Any], int]) -> int:
         with restore.restored(args.source) as runtime:
             tables = runtime.cluster
             if not (tables.nodes or tables.workers or tables.tasks or tables.actors):
-                return complain(f"{args.source} has no rows: {restore.without_rows(args.source)}", 1)
+                return complain(f"{args.source} has no rows: {for_terminal(runtime.why_empty())}", 1)
             for gap in runtime.gaps:
                 print(f"Note: {for_terminal(gap)}", file=sys.stderr)
             return ask(runtime)

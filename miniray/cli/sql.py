@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     from ..telemetry.sql import sources
 
     try:  # before the program runs, which may take long
-        sources.check_statement(statement)
-    except QueryError as problem:
+        sources.check_statement(statement, args.limit, args.timeout)
+    except (QueryError, ValueError) as problem:
         return complain_of(problem, 2)
     return show(args, lambda runtime: answered(_live(runtime), statement, args))
 

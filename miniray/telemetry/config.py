@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Union
@@ -23,10 +23,10 @@ class TelemetryConfig:
 
     path: the file, an SQLite database; "~" at its beginning is the user's home. If it holds an earlier recording, the
     new one replaces it. None: the session is not recorded. retention_secs: what ended longer ago than this is removed
-    from the file, and counted in its table `dropped`; 0 keeps everything. A simulated session, whose time is virtual,
-    keeps everything, too. snapshot_interval_secs: how often the file gets a picture of all objects, nodes and metrics,
-    besides the one at the end; 0: only that one. include_dashboard, dashboard_port: as in Monarch; accepted without
-    effect, since there is no dashboard yet.
+    from the file, and counted in its table `dropped`; 0 keeps everything, and so does a time that began before 1970. A
+    simulated session, whose time is virtual, keeps everything, too. snapshot_interval_secs: how often the file gets a
+    picture of all objects, nodes and metrics, besides the one at the end; 0: only that one. include_dashboard,
+    dashboard_port: as in Monarch; accepted without effect, since there is no dashboard yet.
 
     otlp: True exports metrics, traces and logs to a collector of OpenTelemetry, as the variables OTEL_EXPORTER_OTLP_...
     say (by default to http://localhost:4318); a URL is the collector's, in place of OTEL_EXPORTER_OTLP_ENDPOINT. None
@@ -56,14 +56,14 @@ class TelemetryConfig:
             value = getattr(self, setting)
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise TypeError(f"{setting} must be a number of seconds, not {value!r}")
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{setting} must be zero or more seconds, not {value!r}")
+            if not 0 <= value <= sys.float_info.max:
+                raise ValueError(f"{setting} must be zero or more seconds, not {shown_number(value)}")
         if not isinstance(self.include_dashboard, bool):
             raise TypeError(f"include_dashboard must be True or False, not {self.include_dashboard!r}")
         if isinstance(self.dashboard_port, bool) or not isinstance(self.dashboard_port, int):
             raise TypeError(f"dashboard_port must be a whole number, not {self.dashboard_port!r}")
         if not 0 <= self.dashboard_port <= 65535:
-            raise ValueError(f"dashboard_port must be from 0 to 65535, not {self.dashboard_port}")
+            raise ValueError(f"dashboard_port must be from 0 to 65535, not {shown_number(self.dashboard_port)}")
         if self.otlp is not None and not isinstance(self.otlp, (bool, str)):
             raise TypeError(f"otlp must be True, False or the URL of a collector, not {self.otlp!r}")
         if isinstance(self.otlp, str):
@@ -106,3 +106,10 @@ def _check_endpoint(text: str, name: str) -> None:
     from .export.settings import endpoint_of  # only a session that is exported needs it
 
     endpoint_of(text, name)
+
+
+def shown_number(value: Any) -> str:
+    """A number that was refused, for the text of an error. `repr` refuses an int of more than 4,300 digits."""
+    if isinstance(value, int) and abs(value) >> 1024:
+        return f"a number of more than {1024 * 3 // 10} digits"
+    return repr(value)

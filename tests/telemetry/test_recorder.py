@@ -81,11 +81,19 @@ def double(n):
         ({"retention_secs": -1}, ValueError),
         ({"retention_secs": float("nan")}, ValueError),
         ({"retention_secs": float("inf")}, ValueError),
+        ({"retention_secs": 10**400}, ValueError),
+        ({"retention_secs": -(10**5000)}, ValueError),
         ({"snapshot_interval_secs": None}, TypeError),
+        ({"snapshot_interval_secs": True}, TypeError),
+        ({"snapshot_interval_secs": float("nan")}, ValueError),
+        ({"snapshot_interval_secs": 10**5000}, ValueError),
         ({"snapshot_interval_secs": -0.1}, ValueError),
         ({"include_dashboard": 1}, TypeError),
         ({"dashboard_port": 1.5}, TypeError),
+        ({"dashboard_port": True}, TypeError),
         ({"dashboard_port": 65536}, ValueError),
+        ({"dashboard_port": -1}, ValueError),
+        ({"dashboard_port": 10**5000}, ValueError),
     ],
 )
 def test_a_bad_setting_is_refused(given, problem):
@@ -361,6 +369,31 @@ def test_two_processes_with_one_path(path, caplog):
     assert [f"written by process {other.pid}" in record.getMessage() for record in caplog.records] == [True]
 
 
+def test_a_recording_that_is_closed_beside_a_reader_was_not_killed(path, monkeypatch):
+    """Its process may end after the reader has read that it has not, and before it looks for the process."""
+    recorded(path)
+    ended = facts(path)["ended_us"]
+
+    def closes(found):
+        change("INSERT OR REPLACE INTO session VALUES ('ended_us', ?)", ended)
+        return 0
+
+    def change(statement, *values):
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute(statement, values)
+        connection.close()
+
+    change("PRAGMA journal_mode = WAL")
+    change("DELETE FROM session WHERE name = 'ended_us'")
+    monkeypatch.setattr("miniray.telemetry.sql.sources.writer_in", closes)
+    with ray.telemetry.open(path) as source:
+        assert source.query("SELECT count(*) FROM tasks").reason == ""
+    change("DELETE FROM session WHERE name = 'ended_us'")
+    monkeypatch.setattr("miniray.telemetry.recording.restore.writer_of", closes)
+    with restored(path) as runtime:
+        assert runtime.gaps == []
+
+
 def test_a_file_of_a_killed_process_is_free_again(path):
     """The next program replaces it, although it was never ended."""
     done = run(
@@ -373,6 +406,9 @@ def test_a_file_of_a_killed_process_is_free_again(path):
     )
     assert done.returncode == -signal.SIGKILL
     assert "ended_us" not in facts(path)
+    with ray.telemetry.open(path) as source:  # at once, however short ago it was killed
+        result = source.query("SELECT count(*) FROM tasks")
+        assert not result.complete and "was killed" in result.reason
     recorded(path)
     assert rows(path, "SELECT count(*) FROM tasks") == [(10,)]
 

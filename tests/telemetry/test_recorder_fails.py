@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import threading
 import time
 
 import pytest
 
 import miniray as ray
+from miniray import cli
 from miniray.telemetry import TelemetryConfig
 from miniray.telemetry.recording import recorder
 from tests.telemetry.test_recorder import double, recorded, rows, wait_for_rows
@@ -249,3 +251,53 @@ def test_a_lock_does_not_stop_the_retention(path, caplog):
         connection.close()
         assert trimmed == [False, True]
     assert not caplog.records
+
+
+@pytest.mark.parametrize("retention", [sys.maxsize, 1e300, sys.float_info.max, 10**18, 5e-324])
+def test_any_length_of_retention(path, caplog, retention):
+    """A moment before 1970 is no problem: nothing is that old."""
+    recorded(path, retention_secs=retention)
+    assert not caplog.records
+    assert os.listdir(os.path.dirname(path)) == ["run.db"]
+    assert [count for (count,) in rows(path, "SELECT count(*) FROM tasks")] == [10 if retention > 1 else 0]
+
+
+@pytest.mark.parametrize("step", ["_trim", "_flush"])
+def test_a_mistake_at_the_end_leaves_the_file_closed(path, caplog, monkeypatch, step):
+    """One warning; the log has gone, the file says that it has no end, and the session ends."""
+
+    def fails(*arguments):
+        raise OverflowError("a mistake")
+
+    with ray.init(num_cpus=1, telemetry=path):
+        ray.get(double.remote(1))
+        wait_for_rows(path, "SELECT 1 FROM session WHERE name = 'waits_json'")
+        monkeypatch.setattr(ray.api.session.recorders[0], step, fails)
+    assert ["the recorder has failed" in record.getMessage() for record in caplog.records] == [True]
+    assert os.listdir(os.path.dirname(path)) == ["run.db"]
+    with ray.telemetry.open(path) as source:
+        assert "the recorder has failed" in source.query("SELECT count(*) FROM tasks").reason
+
+
+def test_a_recording_that_stopped_before_its_first_rows(path, caplog, capsys, monkeypatch):
+    """Each reader gives the recorder's own reason, not that its program ended early."""
+
+    def fails(self, last):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(recorder.Recorder, "_flush", fails)
+    recorded(path)
+    for words in ["doctor"], ["list", "tasks"], ["summary", "tasks"]:
+        assert cli.main([*words, "--from", path]) == 1
+        said = capsys.readouterr().err
+        assert f"has no rows: the recording stopped: {path} cannot be written: disk I/O error" in said
+    with ray.telemetry.open(path) as source:
+        assert "disk I/O error" in source.query("SELECT count(*) FROM tasks").reason
+
+
+def test_a_recording_without_rows_yet(path, capsys, monkeypatch):
+    """A reader that comes before the first transaction names the process."""
+    monkeypatch.setattr(recorder.Recorder, "_flush", lambda self, last: None)
+    with ray.init(num_cpus=1, telemetry=path):
+        assert cli.main(["list", "tasks", "--from", path]) == 1
+        assert f"process {os.getpid()} records into it" in capsys.readouterr().err

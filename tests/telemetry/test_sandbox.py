@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sqlite3
+import sys
 import threading
 import time
 
@@ -478,12 +479,25 @@ def test_parameters_of_other_types_are_refused(source, params):
         source.query("SELECT ?", params)
 
 
+WRONG_LIMITS = -1, 1.5, True, "1", -(10**5000)
+WRONG_TIMES = 0, -1, True, "1", float("inf"), float("nan"), 10**400, 10**5000
+
+
 @pytest.mark.parametrize(
-    "arguments", [{"limit": -1}, {"limit": 1.5}, {"timeout_s": 0}, {"timeout_s": "1"}, {"timeout_s": float("inf")}]
+    "arguments",
+    [*({"limit": limit} for limit in WRONG_LIMITS), *({"timeout_s": time_s} for time_s in WRONG_TIMES)],
+    ids=lambda given: next(iter(given)),
 )
 def test_wrong_limits_are_refused(source, arguments):
-    with pytest.raises(ValueError):
+    """The text of the error names the argument, also where Python does not write out a number."""
+    with pytest.raises(ValueError, match=f"^{next(iter(arguments))} must be"):
         source.query("SELECT 1", **arguments)
+
+
+def test_large_limits_are_none(source):
+    """What a float can hold is a time, and any whole number is a limit."""
+    for arguments in {"timeout_s": 10**300}, {"timeout_s": sys.float_info.max}, {"limit": 10**400}:
+        assert len(source.query("SELECT instr('ab', 'b')", **arguments)) == 1
 
 
 def test_a_limit_truncates_and_says_so(source):

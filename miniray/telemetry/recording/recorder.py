@@ -193,10 +193,12 @@ class Recorder:
                 with inside:
                     self.flush()
                 self._wake.acquire(True, FLUSH_S)
-            with inside:
-                self._end()
         finally:
-            self._done.release()
+            try:
+                with inside:
+                    self._end()
+            finally:
+                self._done.release()
 
     def flush(self, last: bool = False) -> None:
         """Write what has changed since the last time. Never raises: a failure stops the recording."""
@@ -299,6 +301,8 @@ class Recorder:
 
     def _trim(self, now: float, numbers: Numbers | None = None) -> bool:
         """Remove what is older than the retention. Returns False if another program has locked the file."""
+        if now + self.runtime.epoch <= self.config.retention_secs:  # nothing is that old
+            return True
         try:
             self._store.trim(self._us(now - self.config.retention_secs), numbers)
         except sqlite3.OperationalError as problem:
@@ -326,16 +330,19 @@ class Recorder:
             logger.warning("The recording in %s may lack its end: the file could not be written in time.", self.path)
 
     def _end(self) -> None:
-        """The last transaction, and the end of the recorder."""
-        self.flush(last=True)
+        """The last transaction, and the end of the recorder. The file is closed whatever happens."""
         try:
+            self.flush(last=True)
             if not self.stopped and self.config.retention_secs and not self._is_simulated():
                 self._trim(self.runtime.now())
             if not self.stopped:
                 self.num_tasks = self._connection.execute("SELECT count(*) FROM tasks").fetchone()[0]
         except sqlite3.Error as problem:
             self._stop(f"{self.path} cannot be written: {problem}")
-        self._close()
+        except Exception as problem:  # a mistake of ours
+            self.fail(problem)
+        finally:
+            self._close()
 
     def _stop(self, reason: str) -> None:
         """The recording cannot go on: say so once, in the log and in the file, and stop to listen."""
@@ -366,16 +373,18 @@ class Recorder:
         self._ended = True
         if self in _recording:
             _recording.remove(self)
-        if self._collector is not None:
-            self._collector.close()
-        if self._reserve is not None:
-            self._reserve.close()
         try:
-            self._roll_back()
-            self._connection.close()
-        except sqlite3.Error as problem:
-            logger.debug("%s could not be closed: %s", self.path, problem)
-        self._remove_logs_without_file()
+            if self._collector is not None:
+                self._collector.close()
+            if self._reserve is not None:
+                self._reserve.close()
+        finally:
+            try:
+                self._roll_back()
+                self._connection.close()
+            except sqlite3.Error as problem:
+                logger.debug("%s could not be closed: %s", self.path, problem)
+            self._remove_logs_without_file()
 
     def _remove_logs_without_file(self) -> None:
         """SQLite leaves them if the file was deleted or replaced. It would take them for those of the next file."""

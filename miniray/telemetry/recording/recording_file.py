@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Callable
 
@@ -174,7 +175,19 @@ def writer_of(connection: sqlite3.Connection) -> int:
         facts = dict(connection.execute("SELECT name, value FROM session"))
     except sqlite3.OperationalError:  # no such table: the recorder was killed before it had made one
         return 0
-    if "ended_us" in facts or "stopped" in facts or not facts.get("pid"):
+    return writer_in(facts)
+
+
+def is_closed(facts: Mapping[str, Any]) -> bool:
+    """Whether the recorder has written its last row: the session has ended, or the recording has stopped. facts: the
+    rows of the table `session`."""
+    return "ended_us" in facts or "stopped" in facts
+
+
+def writer_in(facts: Mapping[str, Any]) -> int:
+    """As `writer_of`, for the rows of the table `session`. A recorder may close the file between the moment at which
+    these were read and the look at its process: who finds no writer, and rows that are not closed, reads them again."""
+    if is_closed(facts) or not facts.get("pid"):
         return 0
     told = str(facts["pid"])
     if not told.isdecimal() or len(told) > 11:  # somebody has damaged the file

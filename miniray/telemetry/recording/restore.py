@@ -242,6 +242,14 @@ class Restored:
             else:
                 yield f"the program was killed before its session had ended: this is its state at {at}"
 
+    def why_empty(self) -> str:
+        """Why the recording has no rows."""
+        if "stopped" in self.facts:
+            return f"the recording stopped: {self.facts['stopped']}"
+        if self._writer:
+            return f"process {self._writer} records into it, and has not written the first rows yet"
+        return without_rows(self.path)
+
     def _logs(self) -> SessionLogs:
         """The logs, from the lines in the file."""
         runtime: Any = self
@@ -364,6 +372,9 @@ def _read(name: str, connection: sqlite3.Connection, limit: _Limit) -> Restored:
         if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID and not is_empty(connection):
             raise Unreadable(f"{name} is not a recording of miniray")
         writer = writer_of(connection)
+        if not writer:  # it may have closed the file since BEGIN: what is read after it has gone is its last word
+            connection.execute("COMMIT")
+            connection.execute("BEGIN")
         collects = gc.isenabled()
         gc.disable()  # nothing of this is garbage, and there may be a million records
         try:

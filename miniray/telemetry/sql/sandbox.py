@@ -32,6 +32,7 @@ from typing import Any
 from ...process.doorbell import real_clock
 from ...process.signal_handlers import call_postponed, postponed
 from .result import QueryError, Result
+from ..config import shown_number
 from ..fork_gate import let_fork
 from ..schema import BY_NAME
 from ..schema.stored_tables import SHADOWS
@@ -294,9 +295,9 @@ def check(sql: Any, params: Any, limit: Any, timeout_s: Any) -> None:
         if type(value) is str and _has_surrogate(value):
             raise QueryError("A parameter contains a lone surrogate.")
     if limit is not None and (type(limit) is not int or limit < 0):
-        raise ValueError(f"limit must be an int of 0 or more, or None, not {limit!r}")
-    if type(timeout_s) not in (int, float) or not 0 < timeout_s < float("inf"):
-        raise ValueError(f"timeout_s must be a finite number above 0, not {timeout_s!r}")
+        raise ValueError(f"limit must be an int of 0 or more, or None, not {shown_number(limit)}")
+    if type(timeout_s) not in (int, float) or not 0 < timeout_s <= sys.float_info.max:
+        raise ValueError(f"timeout_s must be a finite number above 0, not {shown_number(timeout_s)}")
     if len(sql) > MOST_TEXT:
         raise QueryError(f"The statement has {len(sql):,} characters; at most {MOST_TEXT:,} are accepted.")
     if "\0" in sql:

@@ -22,7 +22,7 @@ from ..schema.ddl import View
 from ..schema import BY_NAME, VERSION
 from ..collecting.store import UNUSED, Store
 from ..fork_gate import inside
-from ..recording.recording_file import quoted_path, remove_empty_log
+from ..recording.recording_file import is_closed, quoted_path, remove_empty_log, writer_in
 
 Params = Sequence[Any] | Mapping[str, Any]
 
@@ -56,7 +56,7 @@ GROWING = (  # the tables of the live source that keep the last MOST_ROWS rows
     "_own_spans",
 )
 MOST_SAID = 300  # characters of a reason that a file gives
-SUPERSEDES = 30.0  # seconds after which a file whose writer has not written counts as one without a writer
+SILENT_S = 30.0  # how long a process that records may write nothing until a file counts as incomplete
 
 
 def facts(runtime: Any) -> dict[str, object]:
@@ -86,9 +86,10 @@ def started_us(runtime: Any) -> int:
     return int((started + runtime.epoch) * 1e6)
 
 
-def check_statement(sql: str) -> None:
-    """Raise QueryError for a statement that no session could answer: it is wrong, or would be refused."""
-    sandbox.check(sql, (), None, 1.0)
+def check_statement(sql: str, limit: int | None = None, timeout_s: float = 1.0) -> None:
+    """Raise QueryError for a statement that no session could answer: it is wrong, or would be refused; and ValueError
+    for such a limit and such a time."""
+    sandbox.check(sql, (), limit, timeout_s)
     with inside, contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         Store(connection).create()
         sandbox.tables_of(connection, sandbox.protect(connection), sql, ())
@@ -479,11 +480,11 @@ class FileSource(_Source):
             if table in names or not table:
                 number = f"{count:,}" if type(count) is int else "some"  # a damaged file may say anything
                 reasons.append(f"{number} rows of {table or 'the recording'} are missing: {_cut(reason)}")
-        if "ended_us" not in known and "written_us" in known:
-            written = str(known["written_us"])
-            age = time.time() - int(written) / 1e6 if written.isdecimal() and len(written) < 20 else 0.0
-            if age > SUPERSEDES:
-                reasons.append(f"the program did not end its recording; it last wrote {age:,.0f} s ago")
+        writer = writer_in(known)
+        if not (writer or is_closed(known)):  # it may have closed the file since
+            known = dict(self._own("SELECT name, value FROM session"))
+        if not is_closed(known):
+            reasons.extend(_lacks_its_end(known, writer))
         return f"{'; '.join(reasons)}." if reasons else ""
 
     def close(self) -> None:
@@ -500,6 +501,18 @@ class FileSource(_Source):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def _lacks_its_end(facts: Mapping[str, Any], writer: int) -> Iterator[str]:
+    """Why a file that nobody has closed may lack something. writer: the process that records into it, 0 if none does.
+    Without one, the file lacks what happened after its last transaction, however short ago that was."""
+    written = str(facts.get("written_us"))
+    age = time.time() - int(written) / 1e6 if written.isdecimal() and len(written) < 20 else None
+    last = "" if age is None else f"; it last wrote {max(age, 0.0):,.0f} s ago"
+    if not writer:
+        yield f"the program was killed, or could not write any longer, before its session had ended{last}"
+    elif age is not None and age > SILENT_S:
+        yield f"process {writer} should record into the file, and is silent{last}"
 
 
 def _cut(said: Any) -> str:
