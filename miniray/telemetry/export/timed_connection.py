@@ -151,9 +151,11 @@ class LimitedHandler(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
         self._tls = tls
 
     def http_open(self, request: Any) -> Any:
+        """Called by urllib for an address of http, or for a proxy."""
         return self._open(request, None)
 
     def https_open(self, request: Any) -> Any:
+        """Called by urllib for an address of https."""
         return self._open(request, self._tls)
 
     def _open(self, request: LimitedRequest, tls: ssl.SSLContext | None) -> Any:
