@@ -282,7 +282,7 @@ _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # s
 
 
 def _out_of_a_coroutine(error: BaseException) -> BaseException:
-    """The error as a coroutine would raise it. In Ray a coroutine fills the futures, and Python lets no StopIteration or
+    """The error as a coroutine would raise it. In Ray a coroutine fills the futures. Python lets no StopIteration and no
     StopAsyncIteration leave a coroutine: a RuntimeError takes their place."""
     if not isinstance(error, (StopIteration, StopAsyncIteration)):
         return error

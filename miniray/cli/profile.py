@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import Any
 
+from ..observe.amounts import count
 from ..observe.escape import for_terminal
 from ..observe.timeline.text import duration
 from ..telemetry.profiler import ENDINGS, HZ, MOST_HZ
@@ -113,11 +114,12 @@ def _written(profile: Any, path: str) -> int:
         save(profile, path)
     except OSError as problem:
         return complain(f"the profile could not be written: {problem}", 2)
-    print(f"{profile.samples:,} samples in {duration(profile.seconds)}; the profile is in {path}", file=sys.stderr)
+    samples = f"{count(profile.samples, 'sample')} in {duration(profile.seconds)}"
+    print(f"{samples}; the profile is in {path}", file=sys.stderr)
     names = profile.by_name()
     for name, stacks in list(names.items())[:MOST_NAMES]:
         running, waiting = sum(one.running_s for one in stacks), sum(one.waiting_s for one in stacks)
         print(f"  {duration(running):>9} running {duration(waiting):>9} waiting  {for_terminal(name)}", file=sys.stderr)
     if len(names) > MOST_NAMES:
-        print(f"  and {len(names) - MOST_NAMES:,} more names", file=sys.stderr)
+        print(f"  and {count(len(names) - MOST_NAMES, 'more name')}", file=sys.stderr)
     return 0

@@ -716,7 +716,10 @@ class ActorRecord:
     def story(self) -> list[str]:
         """What happened to it, one line for each thing, for people."""
         lines = _moments(self, t_created="created", t_alive="its constructor returned", t_died="died")
-        lines.append(f"restarted {self.restarts} times; {len(self.calls)} calls are unfinished")
+        lines.append(
+            f"restarted {self.restarts} time{'' if self.restarts == 1 else 's'}; "
+            + ("1 call is unfinished" if len(self.calls) == 1 else f"{len(self.calls)} calls are unfinished")
+        )
         if self.failure is not None:
             lines.append(f"it died: {self.failure!r}")
         return lines if self.creation is None else [*lines, "its constructor:", *self.creation.story()]

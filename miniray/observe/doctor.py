@@ -528,11 +528,15 @@ def spilling(tables: Tables) -> Iterator[Finding]:
 def dropped(tables: Tables) -> Iterator[Finding]:
     """Were records dropped, so that the other answers cover only a part?"""
     if tables.dropped:
-        counts = ", ".join(f"{count:,} {table}" for table, count in tables.dropped.items())
+        counts = ", ".join(
+            f"{number:,} {table[:-1] if number == 1 and table.endswith('s') else table}"
+            for table, number in tables.dropped.items()
+        )
+        were = "was" if sum(tables.dropped.values()) == 1 else "were"
         yield Finding(
             "DROPPED",
-            f"the tables were full, and {counts} were dropped: the other answers cover only the remaining records",
-            [{"table": table, "dropped": count} for table, count in tables.dropped.items()],
+            f"the tables were full, and {counts} {were} dropped: the other answers cover only the remaining records",
+            [{"table": table, "dropped": number} for table, number in tables.dropped.items()],
             "Look earlier, or at a smaller run.",
             "state.summarize_tasks()['num_dropped']",
             "summary tasks",

@@ -81,7 +81,7 @@ class Fault:
         return "what it waits for has not happened in its block"
 
     def __repr__(self) -> str:
-        return f"Fault({self.what}, struck {self.count} times)"
+        return f"Fault({self.what}, struck {self.count} time{'' if self.count == 1 else 's'})"
 
     def _begin(self) -> None:
         """Activate the fault. The caller holds `_changing`."""

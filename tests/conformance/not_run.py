@@ -88,6 +88,7 @@ NOT_IN_LOCAL_MODE: dict[str, tuple[str, ...]] = {
         "patterns/search_with_early_stop",
         "state/cancelled_before_they_ran",
         "state/tasks_of_a_dead_actor",
+        "state/what_ended_by_an_interruption",
         "tasks/cancel_a_queued_task",
         "tasks/cancel_a_running_task",
         "tasks/cancel_force",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from functools import partial
 
@@ -13,6 +14,8 @@ import miniray as ray
 from miniray import state
 from miniray._common.test_utils import wait_for_condition
 from miniray.observe.stacks.coroutines import MOST_LINKS, chain_of
+from miniray.observe.stacks.report import pending_report
+from miniray.process import context
 
 until = partial(wait_for_condition, retry_interval_ms=1)
 
@@ -28,6 +31,11 @@ def session():
 def rows(name: str):
     """The rows of this name."""
     return [row for row in state.stacks() if row["name"].partition(" (")[0] == name]
+
+
+def _report_text():
+    """What `miniray stack` prints."""
+    return pending_report(context.session)
 
 
 @ray.remote
@@ -94,8 +102,126 @@ def test_a_coroutine_has_what_it_awaits(session):
     assert found["gathers"]["awaits"][0] == "gather of 2, 1 of them not done"
     assert found["gathers"]["awaits"][-1] == reference
     assert [frame["function"] for frame in found["iterates"]["stack"]][:2] == ["iterates", "items"]
-    assert found["iterates"]["awaits"] == ["a Future that is not done"]
+    assert found["iterates"]["awaits"] == ["asyncio.Event.wait"]
     assert found["in_context"]["awaits"][-1] == reference
+
+
+class OwnLock(asyncio.Lock):
+    """A subclass of the program's own."""
+
+
+@ray.remote
+class Idler:
+    """An async actor whose calls wait in asyncio's own functions."""
+
+    async def step(self):
+        """Wait in a coroutine of the program's."""
+        await asyncio.sleep(1000.5)
+
+    async def sleeps(self):
+        """Sleep."""
+        await asyncio.sleep(1000)
+
+    async def gathers(self):
+        """Wait for two coroutines."""
+        await asyncio.gather(self.step(), self.step())
+
+    async def limits(self):
+        """Wait with a time limit."""
+        await asyncio.wait_for(self.step(), 1000)
+
+    async def limits_reference(self, refs):
+        """Wait for an object with a time limit."""
+        await asyncio.wait_for(refs[0], 1000)
+
+    async def gathers_references(self, refs):
+        """Wait for an object in a gather."""
+        await asyncio.gather(*refs)
+
+    async def waits(self):
+        """Wait for asyncio tasks."""
+        await asyncio.wait([asyncio.create_task(self.step())])
+
+    async def completes(self):
+        """Take results as they come."""
+        for one in asyncio.as_completed([self.step()]):
+            await one
+
+    async def locks(self):
+        """Take a lock twice."""
+        lock = OwnLock()
+        async with lock, lock:
+            raise AssertionError
+
+    async def acquires(self):
+        """Take a semaphore that has no room."""
+        await asyncio.Semaphore(0).acquire()
+
+    async def queues(self):
+        """Take from an empty queue."""
+        await asyncio.Queue().get()
+
+    async def conditions(self):
+        """Wait for a condition."""
+        condition = asyncio.Condition()
+        async with condition:
+            await condition.wait()
+
+    async def threads(self):
+        """Wait for a function in a thread."""
+        await asyncio.to_thread(ray.get, sleep_on.remote())
+
+    async def connects(self):
+        """Wait for a line that never comes."""
+        near, far = socket.socketpair()
+        with far:
+            reader, writer = await asyncio.open_connection(sock=near)
+            await reader.readline()
+            writer.close()
+
+
+ENDS = {
+    "sleeps": "asyncio.sleep(1000)",
+    "gathers": "asyncio.sleep(1000.5)",
+    "limits": "asyncio.sleep(1000.5)",
+    "waits": "asyncio.sleep(1000.5)",
+    "completes": "asyncio.as_completed",
+    "locks": "async with asyncio.Lock",
+    "acquires": "asyncio.Semaphore.acquire",
+    "queues": "asyncio.Queue.get",
+    "conditions": "asyncio.Condition.wait",
+    "threads": "asyncio.to_thread",
+    "connects": "asyncio.StreamReader.readline",
+}
+
+
+def test_a_stack_ends_in_the_program_and_asyncio_is_one_sentence(session):
+    """It used to end in a line of asyncio/tasks.py, and the end of the chain was a future without a name."""
+    never = sleep_on.remote()
+    idler = Idler.options(max_concurrency=20).remote()
+    calls = [getattr(idler, name).remote() for name in ENDS]
+    references = ("limits_reference", "gathers_references")
+    calls += [getattr(idler, name).remote([never]) for name in references]
+    ends = {**ENDS, **{name: f"ObjectRef({never.hex()}) of sleep_on" for name in references}}
+
+    def found():
+        return {name: row for name in ends for row in rows(f"Idler.{name}") if row["awaits"]}
+
+    until(lambda: {name: row["awaits"][-1] for name, row in found().items()} == ends)
+    seen = state.stacks()
+    for row in seen:
+        if row["name"].startswith("Idler."):
+            assert row["stack"][0]["file"] == row["stack"][-1]["file"] == __file__, row
+            assert "asyncio" + os.sep not in " ".join(row["awaits"]) and "a Future" not in " ".join(row["awaits"]), row
+    assert found()["gathers"]["awaits"][0] == "gather of 2, 2 of them not done"
+    assert ", at " in found()["gathers"]["awaits"][1] and found()["gathers"]["awaits"][1].endswith(" in step")
+    text = _report_text()
+    for name, end in ends.items():
+        assert f"  awaits {end}\n" in text + "\n", name
+    assert ", in sleep\n" not in text
+    every = {row["name"]: row for row in state.stacks(all_frames=True)}
+    assert every["Idler.sleeps"]["stack"][-1]["function"] == "sleep"
+    del calls
 
 
 def test_an_asyncio_task_of_a_call_has_a_row_of_its_own(session):

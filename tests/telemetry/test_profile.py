@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -422,6 +423,7 @@ def test_a_program_that_fails_is_profiled_all_the_same(tmp_path, capsys, monkeyp
     )
     done = profiled("-o", "p.txt", "--", "program.py")
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
+    assert not re.search(r"\b1 samples", profiled("-o", "q.txt", "--hz", "2", "--", "program.py").stderr)
     assert "<module>" in Path("p.txt").read_text()
     assert main(["profile", "-o", "none/p.txt", "--", "program.py"]) == 2
     assert "there is no folder 'none' to write to" in capsys.readouterr().err

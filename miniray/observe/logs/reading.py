@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..amounts import count
 from ...core.records import ACTOR_CREATION_TASK, ActorRecord, TaskRecord
 from ...process import context
 from . import session as log_session
@@ -324,7 +325,7 @@ def _log_of_task(logs: SessionLogs, task_id: str, number: int, suffix: str) -> _
     workers = {earlier.number: earlier.worker for earlier in history or ()}
     workers[task.attempt] = task.worker
     if number not in workers:
-        raise RayStateApiException(f"{where}: it has {task.attempt + 1} attempts so far.")
+        raise RayStateApiException(f"{where}: it has {count(task.attempt + 1, 'attempt')} so far.")
     worker = workers[number]
     if worker is None:
         raise RayStateApiException(f"{where}: no worker has run it.")

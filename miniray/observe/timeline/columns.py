@@ -18,6 +18,7 @@ from itertools import groupby, islice
 from operator import attrgetter, ne, sub
 from typing import Any
 
+from ..amounts import count
 from ...core.records import ACTOR_CREATION_TASK, ACTOR_TASK, NORMAL_TASK, UNIT, TaskSpec, WorkerRecord
 from ...values.errors import TaskError
 from ..metrics.registry import Curve
@@ -127,7 +128,8 @@ class Columns:
         self.functions, self.names = list(functions), list(names)
         if left_out:
             self.notes.append(
-                f"{left_out:,} names did not fit on this page: these tasks are shown under their function's name."
+                f"{count(left_out, 'name')} did not fit on this page: "
+                f"{'its' if left_out == 1 else 'these'} tasks are shown under their function's name."
             )
 
     def function_of(self, row: Row) -> int:
@@ -246,7 +248,7 @@ class Columns:
                 flat += place - before, len(back), *back
                 before = place
         if missing:
-            self.notes.append(f"{missing:,} arrows from producers to consumers did not fit on this page.")
+            self.notes.append(f"{count(missing, 'arrow')} from producers to consumers did not fit on this page.")
         return flat
 
     def _errors(self) -> dict[str, Any]:
@@ -317,7 +319,7 @@ class Columns:
             clean = lines(text, 2_000)
             budget -= len(clean)
             if budget < 0:
-                otherwise = f"This page shows no lines of it: it has those of {len(kept):,} attempts only."
+                otherwise = f"This page shows no lines of it: it has those of {count(len(kept), 'attempt')} only."
                 break
             kept[f"{number}.{attempt}"] = clean
         return {"of": kept, "otherwise": otherwise}

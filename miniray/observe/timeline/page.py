@@ -16,6 +16,7 @@ from html import escape
 from pkgutil import get_data
 from typing import Union
 
+from ..amounts import count
 from ..explain.bottleneck import Bottleneck, bottlenecks
 from ..metrics.registry import Curve
 from .columns import COLOURS, Columns, metric_title
@@ -116,7 +117,7 @@ def _facts(recording: Recording, notes: list[str]) -> str:
     tasks = len(recording.latest)
     counts = [f"{tasks:,} task{'s' * (tasks != 1)}"] if tasks else []
     if len(recording.rows) != tasks:
-        counts.append(f"{len(recording.rows):,} attempts")
+        counts.append(count(len(recording.rows), "attempt"))
     counts += [
         f"{outcomes[outcome]:,} {OUTCOMES[outcome]}"
         for outcome in (FAILED, RETRIED, CANCELLED, RUNNING, WAITING)

@@ -11,6 +11,7 @@ from collections import deque
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from ..amounts import count, count_verb
 from ...core.records import ACTOR_CREATION_TASK, UNIT, Attempt, Failure, NodeRecord, TaskRecord, TaskSpec, WorkerRecord
 from ...core.transitions import TaskStatus
 from ...ids import creation_task_hex, task_hex
@@ -212,7 +213,8 @@ class Recording:
         dropped = self.dropped.get("tasks", 0)
         if dropped:
             return (
-                f"All {dropped:,} tasks of this session have been dropped from its records, which keep the last "
+                f"{'The only task' if dropped == 1 else f'All {dropped:,} tasks'} of this session "
+                f"{'has' if dropped == 1 else 'have'} been dropped from its records, which keep the last "
                 f"{self.record_limit:,} finished tasks."
             )
         return (
@@ -225,12 +227,13 @@ class Recording:
         sentences = []
         if self.dropped.get("tasks"):
             sentences.append(
-                f"{self.dropped['tasks']:,} older tasks are missing: the records keep the last "
+                f"{count_verb(self.dropped['tasks'], 'older task', 'is')} missing: the records keep the last "
                 f"{self.record_limit:,} finished tasks."
             )
         if self.dropped.get("spans"):
             sentences.append(
-                f"{self.dropped['spans']:,} older spans of user code are missing: "
+                f"{count(self.dropped['spans'], 'older span')} of user code "
+                f"{'is' if self.dropped['spans'] == 1 else 'are'} missing: "
                 f"the session keeps the last {len(self.spans):,}."
             )
         if self.dropped.get("waits"):
@@ -329,7 +332,7 @@ def _logs(runtime: Any, rows: list[Row]) -> tuple[dict[tuple[int, int], str], st
     )
     kept = {(row.number, row.attempt): printed[row.number, row.attempt] for row in order[:MOST_LOGS]}
     if logs.dropped_workers or len(order) > MOST_LOGS:
-        return kept, f"This page shows no lines of it: it has those of {len(kept):,} attempts only."
+        return kept, f"This page shows no lines of it: it has those of {count(len(kept), 'attempt')} only."
     return kept, SILENT
 
 

@@ -5,7 +5,8 @@ Theory of operation.
 *The program never waits for the collector.* The thread reads, encodes and sends. It takes references of calls and lines
 from bounded queues. What finds no room is counted and not looked at, so a collector that is away or slow costs nothing
 but the looks. Only the end of the session waits: for `Settings.flush_s` at most, and if the collector has failed
-before, for one last attempt of FLUSH_FAILED_S seconds.
+before, for one last attempt of FLUSH_FAILED_S seconds. Within that time each signal has its share, so a slow one
+leaves time for those after it.
 
 *A request that fails* is tried again if the answer allows it, or if there was none: after a pause that doubles each
 time up to MOST_PAUSE_S, of which chance takes up to a half, or after the pause for which the collector asks. The
@@ -42,6 +43,11 @@ GIVE_UP_S = 300.0
 FLUSH_FAILED_S = 0.5
 GZIP_LEVEL = 1  # the lowest: a request is repetitive text, and the time is taken from the program
 FLUSH_ORDER = ("metrics", "logs", "traces")  # the smallest first
+NOUNS = {  # what is sent, and what may be dropped: a call that waits has no spans yet
+    "traces": (("span", "spans"), ("call or span", "calls and spans")),
+    "metrics": (("point", "points"), ("point", "points")),
+    "logs": (("line", "lines"), ("line", "lines")),
+}
 
 logger = logging.getLogger(__name__)
 _allocate_lock, _start_new_thread = _thread.allocate_lock, _thread.start_new_thread
@@ -248,10 +254,12 @@ class Exporter:
                 signal.request = None
                 signal.source.drop_all()
             signal.source.read()
-        for signal in sorted(self.signals.values(), key=lambda signal: FLUSH_ORDER.index(signal.name)):
+        ordered = sorted(self.signals.values(), key=lambda signal: FLUSH_ORDER.index(signal.name))
+        for position, signal in enumerate(ordered):
             now = time.monotonic()
+            share = max(0.0, until - now) / (len(ordered) - position)
             short = signal.failing or self._is_away()
-            self._flush_signal(signal, min(until, now + FLUSH_FAILED_S) if short else until)
+            self._flush_signal(signal, now + (min(share, FLUSH_FAILED_S) if short else share))
             if signal.request is not None:
                 signal.lost += signal.request.number if signal.name != "metrics" else 0
                 signal.request = None
@@ -297,16 +305,19 @@ class Exporter:
             stats = signal.stats()
             dropped = stats["dropped"] + (stats["waiting"] if late and signal.name != "metrics" else 0)
             if dropped or signal.rejected:
-                what = {"traces": "calls and spans", "metrics": "points", "logs": "lines"}[signal.name]
                 logger.warning(
-                    "Export of %s: %s %s were sent, %s were dropped, the collector rejected %s.%s",
+                    "Export of %s: %s sent, %s dropped, the collector rejected %s.%s",
                     signal.name,
-                    f"{signal.sent:,}",
-                    "spans" if signal.name == "traces" else what,
-                    f"{dropped:,} {what}",
+                    _were(signal.sent, *NOUNS[signal.name][0]),
+                    _were(dropped, *NOUNS[signal.name][1]),
                     f"{signal.rejected:,}",
                     f" The last error: {signal.why}." if signal.why else "",
                 )
+
+
+def _were(number: int, one: str, more: str) -> str:
+    """`1 line was`, `2 lines were`."""
+    return f"1 {one} was" if number == 1 else f"{number:,} {more} were"
 
 
 def export_stats() -> dict[str, dict[str, Any]]:

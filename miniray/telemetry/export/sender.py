@@ -5,7 +5,6 @@ from __future__ import annotations
 import email.utils
 import http.client
 import json
-import ssl
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ..._version import __version__
 from .settings import Destination
+from .timed_connection import LimitedHandler, LimitedRequest, Limits, trusting
 
 RETRYABLE = (429, 502, 503, 504)
 MOST_OF_AN_ANSWER = 64 * 1024  # bytes that are read of it
@@ -45,16 +45,16 @@ class Sender:
     def __init__(self, to: Destination):
         """Raises OSError if a certificate cannot be read."""
         self.to = to
-        handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-        if to.url.startswith("https:"):
-            trusted = ssl.create_default_context(cafile=to.certificate or None)
-            if to.client_certificate:
-                trusted.load_cert_chain(to.client_certificate, to.client_key or None)
-            handlers.append(urllib.request.HTTPSHandler(context=trusted))
-        self._opener = urllib.request.build_opener(*handlers)
+        https = to.url.startswith("https:")
+        tls = trusting(to.certificate, to.client_certificate, to.client_key) if https else None
+        self._opener = urllib.request.build_opener(_NoRedirect(), LimitedHandler(tls))
 
     def send(self, body: bytes, timeout_s: float) -> Answer:
-        """Send a request; it is compressed already if that is wanted. Never raises."""
+        """Send a request; it is compressed already if that is wanted. Never raises.
+
+        timeout_s: for everything from the look-up of the name to the last byte of the answer. An answer that is not
+        complete by then, or too long, is none: the request may be tried again.
+        """
         headers = {
             "User-Agent": f"miniray/{__version__}",
             **self.to.headers,
@@ -62,7 +62,8 @@ class Sender:
             **({"Content-Encoding": "gzip"} if self.to.gzip else {}),
         }
         try:
-            request = urllib.request.Request(self.to.url, data=body, headers=headers, method="POST")
+            request = LimitedRequest(self.to.url, data=body, headers=headers, method="POST")
+            request.limits = Limits(timeout_s)
             with self._opener.open(request, timeout=timeout_s) as response:
                 return accepted(response.read(MOST_OF_AN_ANSWER))
         except urllib.error.HTTPError as error:

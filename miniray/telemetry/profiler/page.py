@@ -13,6 +13,7 @@ from html import escape
 from pkgutil import get_data
 from typing import Any
 
+from ...observe.amounts import count
 from ...observe.timeline.page import Cell, digest_of, filled, html_table, own_file
 from ...observe.timeline.text import duration, marked, readable
 from .samples import Place, Samples, Stack
@@ -53,7 +54,7 @@ def _facts(profile: Samples, notes: list[str]) -> str:
     waiting = sum(stack.waiting_s for stack in profile.stacks)
     share = f"{profile.spent_s / profile.seconds:.1%}" if profile.seconds else "0%"
     words = [
-        f"{profile.samples:,} samples at {profile.hz:g} Hz over {duration(profile.seconds)}",
+        f"{count(profile.samples, 'sample')} at {profile.hz:g} Hz over {duration(profile.seconds)}",
         f"threads ran for {duration(running)} and waited for {duration(waiting)} in all",
         f"the sampler took {share} of a CPU",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ...observe.amounts import count
 from ...observe.stacks.frames import programs_part
 from .sampler import Node, Sampler
 
@@ -54,7 +55,9 @@ class Samples:
         self.samples, self.spent_s = sampler.samples, sampler.spent_s
         self.stacks = _reduced(sampler)
         if sampler.full:
-            self.notes.append(f"{sampler.full:,} samples had calls that did not fit into the memory of the profile")
+            self.notes.append(
+                f"{count(sampler.full, 'sample')} had calls that did not fit into the memory of the profile"
+            )
         if sampler.problem is not None:
             self.notes.append(f"the sampler ended early: {sampler.problem!r}")
 

@@ -25,6 +25,7 @@ from contextvars import copy_context
 from itertools import accumulate
 from typing import Any
 
+from ...observe.amounts import rows_are
 from ...core.cluster import Cluster
 from ...core.records import NodeRecord, Waiter, WorkerRecord
 from ...core.restoring import Contradiction, Restoring, kept_text
@@ -232,7 +233,7 @@ class Restored:
             yield f"{self.path} lacks the tables {', '.join(self._rows.missing)}: what they would say is unknown"
         for row in self._rows("dropped"):
             table = row["table_name"]
-            yield f"{row['count']:,} rows{f' of {table}' if table else ''} are missing: {row['reason']}"
+            yield f"{rows_are(row['count'], table)} missing: {row['reason']}"
         if "stopped" in self.facts:
             return
         if self.facts and not self.facts.get("ended_us"):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...observe.amounts import rows_are
 from ..._version import __version__
 from ...process import context
 from ...process.doorbell import new_real_lock, real_clock, start_real_thread
@@ -404,7 +405,7 @@ class LiveSource(_Source):
             said.append("A statement that could not be stopped has the earlier values.")
         for table, reason, count in self._connection.execute("SELECT table_name, reason, count FROM dropped"):
             if table in read and table not in ("tasks", "cluster_events"):  # these were said above
-                said.append(f"{count:,} rows of {table} are missing: {reason}.")
+                said.append(f"{rows_are(count, table)} missing: {reason}.")
         return " ".join(said)
 
     def close(self) -> None:
@@ -478,8 +479,8 @@ class FileSource(_Source):
             return "The file does not tell what is missing."
         for table, reason, count in self._own("SELECT table_name, reason, count FROM dropped"):
             if table in names or not table:
-                number = f"{count:,}" if type(count) is int else "some"  # a damaged file may say anything
-                reasons.append(f"{number} rows of {table or 'the recording'} are missing: {_cut(reason)}")
+                number = count if type(count) is int else "some"  # a damaged file may say anything
+                reasons.append(f"{rows_are(number, table or 'the recording')} missing: {_cut(reason)}")
         writer = writer_in(known)
         if not (writer or is_closed(known)):  # it may have closed the file since
             known = dict(self._own("SELECT name, value FROM session"))
