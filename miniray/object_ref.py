@@ -11,7 +11,7 @@ import contextlib
 import os
 import weakref
 from collections import deque
-from contextvars import Context, copy_context
+from contextvars import copy_context
 
 from .core.cluster import Cluster
 from .core.records import ENDED, FAILED, READY, SPILLED, Failure, ObjectRecord, StreamRecord
@@ -19,6 +19,7 @@ from .exceptions import OufOfBandObjectRefSerializationException
 from .generics import Generic, TypeVar
 from .ids import JOB_HEX, JobID, ObjectIDBytes, TaskID, foreign_number, object_number, task_hex
 from .process import context
+from .process.event_loops import call_soon, out_of_a_coroutine
 from .runtime.runtime import Runtime
 from .process.worker_process import caller
 from .values.pickler import reduces
@@ -151,7 +152,7 @@ class ObjectRef(Generic[T]):
             try:
                 value = runtime.value_of(self._record)
             except BaseException as error:
-                future.set_exception(_out_of_a_coroutine(error))
+                future.set_exception(out_of_a_coroutine(error))
             else:
                 future.set_result(value)
 
@@ -175,7 +176,7 @@ class ObjectRef(Generic[T]):
             try:
                 value = runtime.value_of(self._record)  # through `self`: the closure keeps the object alive until now
             except Exception as error:
-                future.set_exception(_out_of_a_coroutine(error))
+                future.set_exception(out_of_a_coroutine(error))
             except BaseException as error:
                 if getattr(error, "cause", None) is None:  # not the task's error: it interrupts this thread
                     raise
@@ -189,7 +190,7 @@ class ObjectRef(Generic[T]):
         copied = copy_context()
 
         def done() -> None:
-            _call_soon(loop, deliver, copied)
+            call_soon(loop, deliver, copied)
 
         future.add_done_callback(_Subscription(runtime, record, runtime.subscribe(record, done)))
         return future
@@ -281,16 +282,6 @@ def pin(record: ObjectRecord, reference: Any) -> None:
 _NIL = ObjectRecord(foreign_number(_NIL_BYTES), refs=1 << 62, status=ENDED)  # so many references are never all dropped
 
 
-def _out_of_a_coroutine(error: BaseException) -> BaseException:
-    """The error as a coroutine would raise it. In Ray a coroutine fills the futures. Python lets no StopIteration and no
-    StopAsyncIteration leave a coroutine: a RuntimeError takes their place."""
-    if not isinstance(error, (StopIteration, StopAsyncIteration)):
-        return error
-    instead = RuntimeError(f"generator raised {type(error).__name__}")
-    instead.__cause__ = error
-    return instead
-
-
 class _Subscription:
     """What ends the subscription of a future that waits for an object, if the future is cancelled. A callback of the
     future. It also tells a reader of stacks what the future waits for."""
@@ -309,14 +300,6 @@ class _Subscription:
         """What the future waits for."""
         task = self.record.task
         return f"ObjectRef({self.record.hex})" + (f" of {task.spec.name}" if task is not None else "")
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None], context: Context) -> None:
-    try:
-        loop.call_soon_threadsafe(callback, context=context)
-    except RuntimeError:
-        if not loop.is_closed():  # no coroutine of a closed loop is waiting any longer
-            raise
 
 
 def _restore(record: ObjectRecord) -> ObjectRef[Any]:
@@ -509,7 +492,7 @@ class ObjectRefGenerator:
             if not future.done():
                 future.set_result(None)
 
-        runtime.subscribe(self._stream, lambda: _call_soon(loop, deliver, copied))
+        runtime.subscribe(self._stream, lambda: call_soon(loop, deliver, copied))
         return future
 
     def send(self, value: Any) -> Any:

@@ -58,6 +58,9 @@ class Backend:
         if "fresh" in program.needs:
             self.close()
         found_now = self._run(program)
+        if any("LocalRayletDiedError" in text for _, text in found_now.lines):  # Ray's session broke, under load
+            self.close()
+            found_now = self._run(program)
         if "fresh" in program.needs or found_now.end != "answered":
             self.close()
         if kept and not self.stopped:
