@@ -120,7 +120,9 @@ class ListApiOptions:
         """Whether two filters ask one column to equal two different values. If so, no row can match: a UserWarning."""
         wanted: dict[str, Any] = {}
         for key, predicate, value in self.filters or ():
-            if predicate == "=" and wanted.setdefault(key, value) != value:
+            if predicate == "=" and key not in wanted:
+                wanted[key] = value
+            elif predicate == "=" and wanted[key] != value:
                 warnings.warn(
                     f"There are multiple '=' filters with the same key '{key}' but different values "
                     f"'{wanted[key]}' & '{value}'. Empty result set will be returned",

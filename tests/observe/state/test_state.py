@@ -347,6 +347,14 @@ def test_two_different_values_for_one_column_are_a_warning():
         assert names(session, ("name", "=", "a"), ("name", "=", "b")) == []
 
 
+def test_a_filter_by_nan_is_one_filter():
+    """NaN is unequal to itself, and still no second value: it is refused like any other value of the wrong kind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RayStateApiException, match="int type column"):
+            rows(StillSession(CPU=1), "workers", ("pid", "=", float("nan")))
+
+
 def test_the_shape_of_options():
     """Validation is Ray's: a whole number in several forms, a bool as a word, filters as any iterable of triples."""
     assert (
