@@ -41,14 +41,19 @@ class Peer:
         self.listening = socket.create_server(("127.0.0.1", 0), backlog=100)
         self.port = self.listening.getsockname()[1]
         self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.threads = []
+        self.start(self.accept)
         return self
+
+    def start(self, target, *args):
+        self.threads.append(threading.Thread(target=target, args=args, daemon=True))
+        self.threads[-1].start()
 
     def accept(self):
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self.listening.accept()
-                threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
+                self.start(self.serve, connection)
 
     def serve(self, connection):
         with contextlib.suppress(OSError), connection:
@@ -59,7 +64,10 @@ class Peer:
 
     def __exit__(self, *error):
         self.leave.set()
+        self.listening.shutdown(socket.SHUT_RDWR)  # `close` alone would not end the wait of `accept`
         self.listening.close()
+        for thread in self.threads:
+            thread.join()
 
     def read(self, connection):
         """Read one request."""
