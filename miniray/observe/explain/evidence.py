@@ -154,5 +154,5 @@ def kind_of_error(error_type: str | None, message: str) -> str:
 def typical(kind: str, messages: Counter[str]) -> str:
     """The most frequent message of a kind of error, and the number of its other messages."""
     first, _ = messages.most_common(1)[0]
-    more = f" ({len(messages) - 1} more messages of this kind)" if len(messages) > 1 else ""
+    more = f" ({count(len(messages) - 1, 'more message')} of this kind)" if len(messages) > 1 else ""
     return (first if first.startswith(kind) else f"{kind}: {first}") + more

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...observe import notebook
+from ...observe.amounts import count
 from ...observe.escape import cells, cut, escaped, padded
 
 MOST_SHOWN = 20  # rows of a repr
@@ -63,7 +64,7 @@ class Result:
         lines = [_line(names, widths, right), "  ".join("-" * width for width in widths)]
         lines += [_line(row, widths, right) for row in shown]
         if len(self.rows) > MOST_SHOWN:
-            lines.append(f"... {len(self.rows) - MOST_SHOWN:,} more rows")
+            lines.append(f"... {count(len(self.rows) - MOST_SHOWN, 'more row')}")
         if not self.rows:
             lines.append("(no rows)")
         return "\n".join([*lines, *self.notes()])

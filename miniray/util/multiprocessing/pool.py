@@ -17,7 +17,10 @@ from multiprocessing import TimeoutError
 from typing import Any
 
 from miniray import api
+from miniray.core.records import ENDED
 from miniray.exceptions import RayError, RaySystemError
+from miniray.object_ref import is_ready
+from miniray.process import context
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +73,10 @@ class AsyncResult:
         if callback is not None or error_callback is not None:
             # A daemon thread, so that a result that never arrives does not keep the program from ending.
             self._watcher = threading.Thread(
-                target=self._watch, args=(callback, error_callback), daemon=True, name="miniray-pool-callbacks"
+                target=self._watch,
+                args=(context.running(), callback, error_callback),
+                daemon=True,
+                name="miniray-pool-callbacks",
             )
             self._watcher.start()
 
@@ -116,34 +122,52 @@ class AsyncResult:
         for ref in self._refs:
             yield from _batch(ref)
 
-    def _watch(self, callback: Function | None, error_callback: Function | None) -> None:
+    def _watch(self, runtime: Any, callback: Function | None, error_callback: Function | None) -> None:
         """Runs on the watcher thread. Call error_callback on the first failure, or callback if nothing failed.
 
-        If the session is shut down first, neither is called.
+        If the session is shut down first, neither is called. So this asks its runtime: `wait` and `get` would start
+        another session.
         """
+        batches: dict[Any, list[Any]] = {}
         unready, failed = self._refs, False
-        try:
-            while unready:
-                if not api.is_initialized():
-                    return  # `wait` would start another session
-                ready, unready = api.wait(unready, num_returns=1)
-                errors = [result for result in _batch(ready[0]) if isinstance(result, Exception)]
-                if errors and not failed:
-                    failed = True
-                    if error_callback is not None:
-                        error_callback(errors[0])
-            if failed or callback is None:
+        while unready:
+            try:
+                ready, unready = _some_ready(runtime, unready)
+                batches.update((ref, _batch(ref, lambda ref: runtime.get([ref._record])[0])) for ref in ready)
+            except (RaySystemError, ValueError):  # the session has been shut down
                 return
-            results = list(self._results())
-        except RaySystemError:  # the session was shut down
-            return
-        callback(results[0] if self._single else results)
+            if context.session is not runtime:  # the end of the session may have failed the calls
+                return
+            errors = [result for ref in ready for result in batches[ref] if isinstance(result, Exception)]
+            if errors and not failed:
+                failed = True
+                if error_callback is not None:
+                    error_callback(errors[0])
+        if not failed and callback is not None:
+            results = [result for ref in self._refs for result in batches[ref]]
+            callback(results[0] if self._single else results)
 
 
-def _batch(ref: Any) -> list[Any]:
+def _some_ready(runtime: Any, refs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Wait for the first of the references; return those with a value or an error, and the others.
+
+    Raises RaySystemError once the session has ended."""
+    records = [ref._record for ref in refs]
+    while not any(map(is_ready, records)):
+        if any(record.status is ENDED for record in records):
+            raise RaySystemError("the session has been shut down")
+        runtime.wait_for(records, 1, False, None)
+    ready: list[Any] = []
+    unready: list[Any] = []
+    for ref in refs:
+        (ready if is_ready(ref._record) else unready).append(ref)
+    return ready, unready
+
+
+def _batch(ref: Any, get: Function = api.get) -> list[Any]:
     """The results of a batch that is ready. If its actor failed, a list with only that error."""
     try:
-        results: list[Any] = api.get(ref)
+        results: list[Any] = get(ref)
         return results
     except RayError as error:
         return [error]

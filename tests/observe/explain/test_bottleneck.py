@@ -106,7 +106,7 @@ def test_errors_are_grouped_by_the_class_of_the_exception(message, kind):
 def test_the_most_frequent_message_of_an_error_stands_for_all():
     """The other messages are counted."""
     assert typical("ValueError", Counter({"ValueError: b": 1, "ValueError: a": 5})) == (
-        "ValueError: a (1 more messages of this kind)"
+        "ValueError: a (1 more message of this kind)"
     )
     assert typical("WORKER_DIED", Counter({"it crashed": 2})) == "WORKER_DIED: it crashed"
 
