@@ -14,7 +14,7 @@ import miniray as ray
 from miniray.process import context
 from miniray.telemetry.config import TelemetryConfig
 from miniray.telemetry.export import exporter, timed_connection
-from miniray.telemetry.export.sender import Sender
+from miniray.telemetry.export.sender import Sender, accepted, refused
 from miniray.telemetry.export.settings import FLUSH_S, Destination
 
 CERTIFICATE = str(Path(__file__).with_name("loopback.pem"))  # and its key: it is trusted by nobody but these tests
@@ -355,3 +355,10 @@ def test_at_the_end_each_signal_has_its_share_of_the_time(monkeypatch):
             ray.get(speak.remote())
     stats = told.stats()
     assert (stats["traces"]["sent"], stats["logs"]["sent"], stats["metrics"]["sent"]) == (2, 1, 0)
+
+
+def test_what_a_collector_says_controls_no_terminal():
+    """Its status line and its messages are shown on one line, not longer than a few lines, and spelled out."""
+    assert refused(400, None, "\x1b[2J\a").why == r"HTTP 400 \x1b[2J\x07"
+    assert accepted(b'{"partialSuccess": {"rejectedSpans": 1, "errorMessage": "a\\nb\\u0000"}}').why == r"a\nb\x00"
+    assert len(refused(503, None, "x" * 100_000).why) < 400

@@ -11,11 +11,13 @@ import urllib.request
 from typing import Any, NamedTuple
 
 from ..._version import __version__
+from ...observe.escape import cut, for_terminal
 from .settings import Destination
 from .timed_connection import LimitedHandler, LimitedRequest, Limits, trusting
 
 RETRYABLE = (429, 502, 503, 504)
 MOST_OF_AN_ANSWER = 64 * 1024  # bytes that are read of it
+LONGEST_REASON = 300  # cells of what it says
 LONGEST_PAUSE_S = 300.0  # for which a collector may ask
 
 
@@ -73,7 +75,7 @@ class Sender:
             # An address that cannot be reached today may be reached tomorrow; a header that cannot be sent will not.
             reason = getattr(error, "reason", None) or error
             again = not isinstance(error, ValueError)
-            return Answer(again=again, reached=False, why=f"{reason}" or type(error).__name__)
+            return Answer(again=again, reached=False, why=said(reason) or type(error).__name__)
 
 
 def accepted(answer: bytes) -> Answer:
@@ -81,15 +83,20 @@ def accepted(answer: bytes) -> Answer:
     try:
         partial = json.loads(answer).get("partialSuccess") or {} if answer else {}
         numbers = [max(0, int(value)) for key, value in partial.items() if key.startswith("rejected")]
-        return Answer(sent=True, rejected=sum(numbers), why=str(partial.get("errorMessage") or ""))
+        return Answer(sent=True, rejected=sum(numbers), why=said(partial.get("errorMessage") or ""))
     except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         # It is not JSON, or not of this form, or nested too deeply to read: the request was taken all the same.
         return Answer(sent=True)
 
 
+def said(text: object) -> str:
+    """What a collector said, for a message: on one line, not too long, and without control characters."""
+    return for_terminal(cut(str(text), LONGEST_REASON))
+
+
 def refused(status: int, retry_after: str | None, reason: str) -> Answer:
     """What an answer other than 2xx means."""
-    why = f"HTTP {status} {reason}".strip()
+    why = f"HTTP {status} {said(reason)}".strip()
     if status not in RETRYABLE:
         return Answer(why=why)
     return Answer(again=True, after_s=pause_of(retry_after), why=why)
