@@ -91,6 +91,27 @@ class Getting(Waiting):
         """
         if postponed:
             call_postponed()
+        values = self._values(objects, timeout)
+        if isinstance(values, ObjectRecord):
+            if self.postponed:
+                self.raise_postponed()
+            raise errors.to_exception(values.value, values)
+        return values
+
+    def value_of(self, obj: ObjectRecord) -> Any:
+        """The value of an object that has one or has failed. It waits only if the value has been lost since.
+
+        Raises what `get` raises, but neither an interrupt of the caller's task nor what a handler of signals raises:
+        the answer may be for somebody else, such as a future.
+        """
+        values = self._values([obj], None)
+        if isinstance(values, ObjectRecord):
+            raise errors.to_exception(obj.value, obj)
+        assert values is not None  # there is no time limit
+        return values[0]
+
+    def _values(self, objects: list[ObjectRecord], timeout: float | None) -> list[Any] | ObjectRecord | None:
+        """What `get` returns, or the first object in the list that has failed, as soon as one has."""
         while True:
             for obj in objects:
                 if obj.status is not READY and obj.status is not SPILLED:
@@ -103,9 +124,7 @@ class Getting(Waiting):
                 return None
             for obj in objects:
                 if obj.status is FAILED:
-                    if self.postponed:
-                        self.raise_postponed()
-                    raise errors.to_exception(obj.value, obj)
+                    return obj
 
     def _load(self, objects: list[ObjectRecord]) -> list[Any] | None:
         """The values of objects that were READY or SPILLED a moment ago; None if one of them has vanished since."""
@@ -148,10 +167,6 @@ class Getting(Waiting):
             node = execution.worker.node if execution is not None else self.head
             actions = self.cluster.object_used(self.now(), obj, node)
         self.carry_out(actions)
-
-    def value_of(self, obj: ObjectRecord) -> Any:
-        """One value. Waits for it without a timeout, and raises what `get` raises."""
-        return self.get([obj])[0]
 
     def argument_of(self, obj: ObjectRecord) -> Any:
         """The value of an argument, which had one when the task was given to its worker. Never waits.

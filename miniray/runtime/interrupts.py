@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import threading
-from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 
 from ..core.records import TaskRecord
@@ -31,72 +31,109 @@ FILES_THAT_ACQUIRE = {
 FUNCTIONS_THAT_ACQUIRE = {threading.Condition.__enter__.__code__}
 
 
+class Interrupt:
+    """An exception that is to be raised in the thread of a worker.
+
+    task: in whose user code; None for any. due: when to try again, on the runtime's clock. again_in_s: how long after a
+    try that is to be.
+    """
+
+    __slots__ = ("handle", "error", "task", "due", "again_in_s")
+
+    def __init__(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None):
+        self.handle = handle
+        self.error = error
+        self.task = task
+        self.due = 0.0
+        self.again_in_s = FIRST_RETRY_S
+
+
 class Interrupts:
     """Raises exceptions in the threads of workers.
 
-    postponed: the arguments of `raise_in` for each interrupt that must be tried again. Append and popleft are atomic.
+    postponed: the interrupts that must be tried again. The list changes under the core's lock only, and an interrupt is
+    in it until it is raised or dropped: a thread that looks without the lock finds every one that is still to come.
     """
 
     def __init__(self, runtime: Runtime):
         self.runtime = runtime
         if not HAS_GIL:  # later, beside busy threads, the import takes seconds, in which the core's lock is held
             importlib.import_module("ctypes")
-        self.postponed: deque[tuple[WorkerHandle, type[BaseException], TaskRecord | None, float]] = deque()
+        self.postponed: list[Interrupt] = []
 
-    def raise_in(
-        self,
-        handle: WorkerHandle,
-        error: type[BaseException],
-        task: TaskRecord | None = None,
-        again_in_s: float = FIRST_RETRY_S,
-    ) -> None:
+    def raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None) -> None:
         """Raise `error` in the thread that runs this worker's user code: out of its wait if it waits, otherwise at its
         next bytecode. Does nothing if no user code runs, if it is another task's (task: None for any), or on the thread
         itself.
 
         If the thread is inside a call of ours the interrupt is postponed: the thread must carry out what the core has
         ordered, and pass on each reference that was counted. It is also postponed if the thread is acquiring a lock of
-        the whole process. The core's lock is held while we look. So a thread that we find in user code can come no
-        further than to that lock, and the exception is raised at the latest at the first call after that.
-
-        again_in_s: when to try again. After the try in LAST_RETRY_S seconds the interrupt is dropped.
+        the whole process. After the try in LAST_RETRY_S seconds the interrupt is dropped.
         """
-        load = sent = False
-        raised = error()  # not under the lock: it may be a class of the program's
+        self._try(Interrupt(handle, error, task))
+
+    def retry(self) -> None:
+        """Try each postponed interrupt again that is due. Called by the runtime's timer."""
+        now = self.runtime.now()
+        for interrupt in self.postponed.copy():
+            if interrupt.due <= now:
+                self._try(interrupt, again=True)
+
+    def _try(self, interrupt: Interrupt, again: bool = False) -> None:
+        raised = interrupt.error()  # not under the lock: it may be a class of the program's
         with self.runtime.lock:
-            running = handle.user_task
-            if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
+            if again and interrupt not in self.postponed:  # its thread has taken it
                 return
-            waiter = handle.waiter
-            if waiter is not None:
-                handle.interrupted = raised
-                if task is not None and task.cancel_requested:
-                    task.was_interrupted = True
-                if waiter.fired:
-                    return
-                waiter.fired = True
-            elif not runs_user_code(handle.ident):
-                pass  # postponed, below
-            elif not async_exceptions.loaded():  # not under the lock: without the GIL it may take seconds
-                load = True
-            else:
-                handle.sent = sent = True
-                async_exceptions.send(handle.ident, error)
-                if not HAS_GIL:
-                    # Without the GIL the thread may be about to take the lock that is held here, and would have the
-                    # lock before it checks for exceptions. Listing the frames stops every thread at a point where it
-                    # does check.
-                    current_frames()
-        if load:
-            async_exceptions.load()
-            self.raise_in(handle, error, task, again_in_s)
-        elif waiter is not None:
-            waiter.token()
-        elif sent:
-            wake_event_loop(handle.ident)
-        elif again_in_s <= LAST_RETRY_S:
-            self.postponed.append((handle, error, task, 2 * again_in_s))
-            self.runtime.call_later(self.runtime.now() + again_in_s)
+            then = self._raise_or_postpone(interrupt, raised)
+            postpone = then in (self._try_later, self._load_and_try)
+            if postpone and not again:
+                self.postponed.append(interrupt)
+            elif again and not postpone:
+                self.postponed.remove(interrupt)
+        if then is not None:
+            then(interrupt)
+
+    def _raise_or_postpone(self, interrupt: Interrupt, raised: BaseException) -> Callable[[Interrupt], None] | None:
+        """Raise the interrupt now, if that can be done. Returns what is left to do without the lock.
+
+        The core's lock is held. So a thread that we find in user code can come no further than to that lock, and the
+        exception is raised at the latest at the first call after that.
+        """
+        handle, task = interrupt.handle, interrupt.task
+        running = handle.user_task
+        if running is None or task is not None and running is not task or handle.ident == _thread.get_ident():
+            return None
+        waiter = handle.waiter
+        if waiter is not None:
+            handle.interrupted = raised
+            if task is not None and task.cancel_requested:
+                task.was_interrupted = True
+            if waiter.fired:
+                return None
+            waiter.fired = True
+            return lambda interrupt: waiter.token()
+        if not runs_user_code(handle.ident):
+            if interrupt.again_in_s > LAST_RETRY_S:
+                return None
+            interrupt.due = self.runtime.now() + interrupt.again_in_s
+            interrupt.again_in_s *= 2
+            return self._try_later
+        if not async_exceptions.loaded():  # not under the lock: without the GIL it may take seconds
+            return self._load_and_try
+        handle.sent = True
+        async_exceptions.send(handle.ident, interrupt.error)
+        if not HAS_GIL:
+            # Without the GIL the thread may be about to take the lock that is held here, and would have the lock before
+            # it checks for exceptions. Listing the frames stops every thread at a point where it does check.
+            current_frames()
+        return lambda interrupt: wake_event_loop(handle.ident)
+
+    def _try_later(self, interrupt: Interrupt) -> None:
+        self.runtime.call_later(interrupt.due)
+
+    def _load_and_try(self, interrupt: Interrupt) -> None:
+        async_exceptions.load()
+        self._try(interrupt, again=True)
 
     def raise_in_wait(self, handle: WorkerHandle, error: BaseException, task: TaskRecord) -> None:
         """Raise `error` out of the `get` or `wait` in which the task is. Does nothing if the task is not in one: it may
@@ -112,15 +149,6 @@ class Interrupts:
             waiter.fired = True
         waiter.token()
 
-    def retry(self) -> None:
-        """Try each postponed interrupt again. Called by the runtime's timer."""
-        for _ in range(len(self.postponed)):
-            try:
-                postponed = self.postponed.popleft()
-            except IndexError:  # a generator's thread has taken its own interrupt
-                break
-            self.raise_in(*postponed)
-
     def take(self, handle: WorkerHandle) -> BaseException | None:
         """Remove and return the interrupt that was postponed for this worker; None if there is none.
 
@@ -129,16 +157,11 @@ class Interrupts:
         """
         found = None
         with self.runtime.lock:
-            for _ in range(len(self.postponed)):
-                try:
-                    postponed = self.postponed.popleft()
-                except IndexError:  # the timer's thread has taken the rest
-                    break
-                of, error, task, _again = postponed
-                if of is not handle:
-                    self.postponed.append(postponed)
-                elif task is None or task is handle.user_task:
-                    found = error
+            for interrupt in self.postponed.copy():
+                if interrupt.handle is handle:
+                    self.postponed.remove(interrupt)
+                    if interrupt.task is None or interrupt.task is handle.user_task:
+                        found = interrupt.error
         return found() if found is not None else None
 
 

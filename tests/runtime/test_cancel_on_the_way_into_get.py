@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import miniray as ray
+from miniray.core.records import FAILED
 from miniray.runtime import interrupts
 
 
@@ -38,6 +40,24 @@ def parent(actor: Any) -> str:
     return ""
 
 
+@ray.remote
+def parent_with_a_future(actor: Any) -> tuple[str, str]:
+    """Asks for a future of its child, and then for the child's value, when the child has been cancelled. Returns the
+    names of the errors that it sees."""
+    try:
+        child = actor.wait.remote()
+        while child._record.status is not FAILED:
+            threading.Event().wait(0.001)
+        in_future = type(child.future().exception()).__name__
+    except BaseException as error:
+        return type(error).__name__, ""
+    try:
+        ray.get(child)
+    except BaseException as error:
+        return in_future, type(error).__name__
+    return in_future, ""
+
+
 def test_a_cancelled_task_sees_its_interrupt_rather_than_the_error_of_its_child(monkeypatch):
     """The interrupt finds the task inside a call of ours, and is tried again later. The child's error may be there
     first, and the task used to see it. On Ray it sees a KeyboardInterrupt."""
@@ -49,5 +69,19 @@ def test_a_cancelled_task_sees_its_interrupt_rather_than_the_error_of_its_child(
         ray.get(actor.waiting.remote())
         ray.cancel(cancelled)
         assert ray.get(cancelled) == "KeyboardInterrupt"
+    finally:
+        ray.shutdown()
+
+
+def test_a_future_of_the_child_has_the_error_of_the_child(monkeypatch):
+    """It used to take the interrupt of the task, which then never saw it."""
+    monkeypatch.setattr(interrupts, "runs_user_code", lambda ident: False)
+    ray.init(num_cpus=2)
+    try:
+        actor = Waits.remote()
+        cancelled = parent_with_a_future.remote(actor)
+        ray.get(actor.waiting.remote())
+        ray.cancel(cancelled)
+        assert ray.get(cancelled) == ("RayTaskError(TaskCancelledError)", "KeyboardInterrupt")
     finally:
         ray.shutdown()

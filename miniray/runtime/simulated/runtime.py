@@ -269,6 +269,11 @@ class SimulatedRuntime(ThreadedRuntime):
         self._enter(_gets(objects, timeout is not None or "callbacks" in self.baton.schedule.known))
         return super().get(objects, timeout)
 
+    def value_of(self, obj: ObjectRecord) -> Any:
+        """A point, and then as in every runtime."""
+        self._enter(_gets([obj], "callbacks" in self.baton.schedule.known))
+        return super().value_of(obj)
+
     def take_item(self, stream: StreamRecord) -> ObjectRecord | None:
         """A point, and then as in every runtime."""
         self._enter(Step("takes an item", ["streams"]))
@@ -355,13 +360,7 @@ class SimulatedRuntime(ThreadedRuntime):
 class SimulatedInterrupts(Interrupts):
     """Raises exceptions in fibers: out of a wait, or at the next point that user code comes to."""
 
-    def raise_in(
-        self,
-        handle: WorkerHandle,
-        error: type[BaseException],
-        task: TaskRecord | None = None,
-        again_in_s: float = 0.0,
-    ) -> None:
+    def raise_in(self, handle: WorkerHandle, error: type[BaseException], task: TaskRecord | None = None) -> None:
         """Raise `error` in the fiber that runs this worker's user code. Does nothing if no user code runs, if it is
         another task's (task: None for any), or on the fiber itself."""
         runtime: Any = self.runtime

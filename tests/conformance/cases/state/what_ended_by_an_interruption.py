@@ -57,8 +57,8 @@ def run(ctx):
 
     @ray.remote(max_retries=0)
     def swallows(name):
-        ray.get(gate.enter.remote(name))
         try:
+            ray.get(gate.enter.remote(name))
             for _ in range(600):
                 time.sleep(0.05)
         except KeyboardInterrupt:
