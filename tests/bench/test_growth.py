@@ -193,8 +193,13 @@ def test_the_ratio_to_the_peer_is_within_its_limit(measure, workload: str, must:
 @pytest.mark.parametrize(("workload", "must_ms"), [("sql_count", 20), ("sql_join", 400), ("sql_waits", 400)])
 def test_a_statement_over_a_hundred_thousand_tasks_takes_milliseconds(measure, workload: str, must_ms: float):
     """100,000 tasks are run first. A count by state, and a window over the joined events of one and of two states. On a
-    busy machine, the CPU time."""
-    keeps_within(WIDE * must_ms, lambda: measure(workload)["cpu_ms" if is_busy() else "ms"])
+    busy machine, the CPU time. On a slow one the limit grows with the duration of a loop in pure Python."""
+
+    def statement_ms() -> float:
+        answer = measure(workload)
+        return answer["cpu_ms" if is_busy() else "ms"] * min(1.0, SPIN_S / answer["spin"])
+
+    keeps_within(WIDE * must_ms, statement_ms)
 
 
 def test_a_window_over_every_event_costs_what_it_costs_over_tables_made_for_it(measure):

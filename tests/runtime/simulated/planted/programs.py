@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import io
 import json
 import sys
@@ -205,6 +206,7 @@ def look_after_each_event() -> None:
 def nothing_is_left(resources: dict[str, float]) -> None:
     """All objects are gone, and all resources are free. Raises the first problem that an event has left."""
     time.sleep(1)
+    gc.collect()  # without the GIL, what another thread has dropped may wait for a thread that is parked now
     ray.get(ray.put(1))  # an event, with which dropped references are reported
     if problems:
         raise problems[0]
